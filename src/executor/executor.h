@@ -43,9 +43,15 @@ struct exec_comm {
     quire_status_t (*on_timeout)(void *ctx, struct exec_run *run, uint64_t waited_ns);
     /* A slot of `peer` bears another name than ours. Makes both sides' text, raises MISMATCH (or returns a refusal). */
     quire_status_t (*on_mismatch)(void *ctx, struct exec_run *run, int peer, const struct op_name *theirs);
-    /* A transport said that the path to `rank` broke. Raises the cause. */
+    /* A transport said that the path to `rank` broke. Raises the cause; OK when that peer had left in peace. */
     quire_status_t (*on_broken)(void *ctx, int rank, quire_status_t status);
+    /* Queued work, see stream.h: tickets are given by the thread inside the communicator, done in order by the worker. */
+    uint64_t tickets;
+    uint64_t tickets_done; /* atomic; release when the work's last access is over */
+    const void *ticket_of; /* the work being submitted now */
 };
+
+enum { EXEC_ERROR_BYTES = 768 };
 
 /* What of a call doesn't change when it is repeated: cached by the communicator. */
 struct exec_binding {
@@ -74,16 +80,20 @@ struct exec_run {
     uint8_t *out;
     uint8_t *scratch;
     struct exec_run *after;   /* must be done before this one starts; NULL */
+    struct exec_run *next;    /* the owner's list */
     quire_status_t status;    /* IN_PROGRESS, then final */
     uint32_t active;          /* bit per strand that isn't finished */
     struct exec_cursor cursor[PLAN_MAX_STRANDS];
     size_t event[PLAN_MAX_EVENTS]; /* times signalled */
     void (*on_start)(struct exec_run *run); /* called once, when it begins (posts on the board); may be NULL */
     bool started;
-    bool no_wait_bias; /* reserved for the worker: never sleep inside progress */
     uint64_t waited_from; /* clock at the beginning of the present idle spell; 0 none */
     uint64_t next_slow;
-    void *user;           /* the owner's */
+    /* queued work only, see stream.h */
+    uint64_t ticket;
+    bool ticket_last;     /* no later run of this work has the same communicator */
+    void (*release)(struct exec_run *run); /* gives the run back to its owner; on the worker's thread */
+    char error[EXEC_ERROR_BYTES];          /* the sentence, when status is an error */
 };
 
 /* Fills a binding: slices and passes from the lanes' geometry. */
@@ -97,19 +107,27 @@ void exec_bind(struct exec_run *run, struct exec_comm *comm, const struct exec_b
 /* Advances as far as it can without waiting. *moved is set when anything happened. Returns run->status. */
 quire_status_t exec_progress(struct exec_run *run, bool *moved);
 
-/* Drives all runs until each is final; each ends on its own. Returns the first error in list order, or OK. */
+/*
+ * Drives all runs until each is final; each ends on its own. Returns the first error in list order with its sentence
+ * as this thread's last, or OK.
+ */
 quire_status_t exec_wait(struct exec_run *const *runs, int count);
 
-/* One idle look at the stop word, clock and hooks, for callers with their own loop (the worker). */
-void exec_idle_check(struct exec_run *run, uint64_t now);
-/* Forgets the idle spell: something moved. */
-static inline void exec_not_idle(struct exec_run *run)
-{
-    run->waited_from = 0;
-}
+/*
+ * One turn of that loop, for callers with their own (the worker): advances every run once, and when nothing moved
+ * waits a little as *idle (turns without progress so far, kept by the caller) says. Returns how many aren't final.
+ */
+int exec_turn(struct exec_run *const *runs, int count, uint64_t *idle);
 
-/* Ends a run with a status from outside (abort of a queue). */
+/* Ends a run with an error whose sentence is this thread's last. The first end counts. */
 void exec_run_fail(struct exec_run *run, quire_status_t status);
+
+/*
+ * Reads away what given-up operations have left on this rank's incoming lanes: slots of collectives before `sequence`.
+ * (A step skips them too when it meets them; this is for lanes that the plan reads late, so that their producers don't
+ * wait for credits in vain.)
+ */
+void exec_drain_stale(struct exec_comm *comm, uint64_t sequence, uint32_t epoch);
 
 /* Ranks this run is waiting for now: sets bit r of mask (size bits, zeroed by the caller). Returns how many. */
 int exec_missing(struct exec_run *run, uint64_t *mask);

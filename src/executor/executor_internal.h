@@ -17,4 +17,7 @@ void step_missing(struct exec_run *run, const struct plan_step *s, const struct 
 /* Announces (add = 1) or takes back (-1) on the step's lanes that this rank is going to sleep. */
 void step_announce(struct exec_run *run, const struct plan_step *s, const struct exec_cursor *c, int add);
 
+/* Looks at stop word, deadline and hooks of one idle run. */
+void exec_idle_check(struct exec_run *run, uint64_t now);
+
 #endif

@@ -6,6 +6,8 @@
  * Invariant: bit i of run->active is set exactly while strand i has steps left; status is IN_PROGRESS exactly while
  * active != 0 or slots of this run have not left the process.
  */
+#include <stdio.h>
+
 #include "executor_internal.h"
 
 void exec_binding_make(struct exec_binding *binding, const struct plan *plan, const struct plan_layout *layout,
@@ -49,7 +51,8 @@ void exec_bind(struct exec_run *run, struct exec_comm *comm, const struct exec_b
     run->started = false;
     run->waited_from = 0;
     run->next_slow = 0;
-    run->user = NULL;
+    run->next = NULL;
+    run->release = NULL;
 }
 
 /* Moves the cursor behind a finished iteration; false when the strand is finished. */
@@ -80,16 +83,37 @@ static quire_status_t ends_progress(struct exec_comm *comm, bool *moved)
     for (int i = 0; i < comm->end_count; i++) {
         int rank = -1;
         quire_status_t st = comm->ends[i]->transport->progress(comm->ends[i], moved, &rank);
-        if (st != QUIRE_OK)
-            return comm->on_broken(comm->ctx, rank, st);
+        if (st != QUIRE_OK && (st = comm->on_broken(comm->ctx, rank, st)) != QUIRE_OK)
+            return st;
     }
     return QUIRE_OK;
 }
 
 void exec_run_fail(struct exec_run *run, quire_status_t status)
 {
-    if (run->status == QUIRE_IN_PROGRESS)
-        run->status = status;
+    if (run->status != QUIRE_IN_PROGRESS)
+        return;
+    run->status = status;
+    snprintf(run->error, sizeof(run->error), "%s", status_text_last());
+}
+
+static void drain_lane(struct lane *lane, uint64_t sequence, uint32_t epoch)
+{
+    const struct lane_slot *slot;
+    if (lane->slots == NULL)
+        return;
+    while ((slot = lane_peek(lane)) != NULL && slot->name.epoch == epoch && slot->name.sequence < sequence)
+        lane_release(lane);
+}
+
+void exec_drain_stale(struct exec_comm *comm, uint64_t sequence, uint32_t epoch)
+{
+    struct lane_set *set = comm->lanes;
+    for (int r = 0; r < set->size; r++)
+        for (int channel = 0; channel < PLAN_CHANNELS && r != set->rank; channel++) {
+            drain_lane(&set->in_wide[channel][r], sequence, epoch);
+            drain_lane(&set->in_pair[channel][r], sequence, epoch);
+        }
 }
 
 static bool run_may_start(struct exec_run *run, bool *moved)

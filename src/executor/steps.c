@@ -90,7 +90,7 @@ static const struct lane_slot *slot_of_run(struct exec_run *run, struct lane *la
             continue;
         }
         struct op_name theirs = slot->name;
-        run->status = run->comm->on_mismatch(run->comm->ctx, run, peer, &theirs);
+        exec_run_fail(run, run->comm->on_mismatch(run->comm->ctx, run, peer, &theirs));
         return NULL;
     }
 }
@@ -101,10 +101,8 @@ static const uint8_t *slot_part(struct exec_run *run, const struct lane *lane, c
 {
     size_t at = part * run->binding->slice_bytes;
     if (__builtin_expect(bytes != 0 && at + bytes > slot->bytes, 0)) {
-        run->status = run->comm->on_broken(
-            run->comm->ctx, peer,
-            quire_fail(QUIRE_ERR_LINK, "a slot of rank %d holds %u bytes where the plan expects %zu", peer, slot->bytes,
-                       at + bytes));
+        exec_run_fail(run, quire_fail(QUIRE_ERR_INTERNAL, "a slot of rank %d holds %u bytes where the plan expects %zu",
+                                      peer, slot->bytes, at + bytes));
         return NULL;
     }
     return (const uint8_t *)lane_data(lane, slot) + at;
@@ -122,7 +120,7 @@ static bool out_ready(struct exec_run *run, struct lane *lane, size_t bytes)
         return true;
     quire_status_t st = lane_reserve(lane);
     if (st != QUIRE_OK)
-        run->status = st;
+        exec_run_fail(run, st);
     return st == QUIRE_OK;
 }
 
@@ -288,7 +286,7 @@ enum step_result step_run(struct exec_run *run, const struct plan_step *s, struc
     case PLAN_KIND_COUNT:
         break;
     }
-    run->status = QUIRE_BUG("step kind %u in a plan", s->kind);
+    exec_run_fail(run, QUIRE_BUG("step kind %u in a plan", s->kind));
     return STEP_ERROR;
 }
 

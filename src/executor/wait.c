@@ -62,11 +62,11 @@ static void announce(struct exec_run *const *runs, int count, int add)
             }
 }
 
-static bool progress_all(struct exec_run *const *runs, int count, bool *moved)
+static int progress_all(struct exec_run *const *runs, int count, bool *moved)
 {
-    bool open = false;
+    int open = 0;
     for (int i = 0; i < count; i++)
-        open |= exec_progress(runs[i], moved) == QUIRE_IN_PROGRESS;
+        open += exec_progress(runs[i], moved) == QUIRE_IN_PROGRESS;
     return open;
 }
 
@@ -133,24 +133,28 @@ static void idle_turn(struct exec_run *const *runs, int count, uint64_t idle)
     }
 }
 
+int exec_turn(struct exec_run *const *runs, int count, uint64_t *idle)
+{
+    bool moved = false;
+    int open = progress_all(runs, count, &moved);
+    if (moved) {
+        if (*idle != 0)
+            for (int i = 0; i < count; i++)
+                runs[i]->waited_from = 0;
+        *idle = 0;
+    } else if (open != 0) {
+        idle_turn(runs, count, (*idle)++);
+    }
+    return open;
+}
+
 quire_status_t exec_wait(struct exec_run *const *runs, int count)
 {
     uint64_t idle = 0;
-    for (;;) {
-        bool moved = false;
-        if (!progress_all(runs, count, &moved))
-            break;
-        if (moved) {
-            if (idle != 0)
-                for (int i = 0; i < count; i++)
-                    exec_not_idle(runs[i]);
-            idle = 0;
-            continue;
-        }
-        idle_turn(runs, count, idle++);
-    }
+    while (exec_turn(runs, count, &idle) != 0)
+        ;
     for (int i = 0; i < count; i++)
         if (runs[i]->status != QUIRE_OK)
-            return runs[i]->status;
+            return quire_fail(runs[i]->status, "%s", runs[i]->error);
     return QUIRE_OK;
 }
