@@ -23,7 +23,7 @@ static struct worker {
     pthread_cond_t less; /* everybody else */
     pthread_t thread;
     bool running;
-    bool stop;
+    bool ending; /* the last stream is gone; nobody starts a thread before this one is joined */
     uint32_t kick; /* atomic */
     uint32_t generation;
     struct quire_stream *streams;
@@ -199,7 +199,7 @@ static void *worker_main(void *arg)
         if (changed)
             pthread_cond_broadcast(&worker.less);
         if (worker.started == NULL) {
-            if (worker.stop && worker.streams == NULL)
+            if (worker.ending)
                 break;
             if (atom_load_acquire(&worker.kick) == 0)
                 pthread_cond_wait(&worker.more, &worker.lock);
@@ -225,7 +225,6 @@ static quire_status_t start_thread(void)
 {
     sigset_t all, before;
     sigfillset(&all);
-    worker.stop = false;
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&worker.thread, NULL, worker_main, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -243,12 +242,14 @@ quire_status_t worker_add_stream(struct quire_stream *stream)
         pthread_mutex_init(&worker.lock, NULL);
         pthread_cond_init(&worker.more, NULL);
         pthread_cond_init(&worker.less, NULL);
-        worker.running = false;
+        worker.running = worker.ending = false;
         worker.streams = NULL;
         worker.started = NULL;
         worker.generation = generation;
     }
     worker_lock();
+    while (worker.ending)
+        worker_wait();
     quire_status_t st = worker.running ? QUIRE_OK : start_thread();
     if (st == QUIRE_OK) {
         stream->next = worker.streams;
@@ -267,16 +268,20 @@ void worker_remove_stream(struct quire_stream *stream)
     while (*link != stream)
         link = &(*link)->next;
     *link = stream->next;
-    bool last = worker.streams == NULL && worker.running;
+    bool last = worker.streams == NULL;
     pthread_t thread = worker.thread;
     if (last) {
-        worker.stop = true;
-        worker.running = false;
+        worker.ending = true;
         worker_kick();
     }
     worker_unlock();
-    if (last)
-        pthread_join(thread, NULL);
+    if (!last)
+        return;
+    pthread_join(thread, NULL);
+    worker_lock();
+    worker.running = worker.ending = false;
+    pthread_cond_broadcast(&worker.less);
+    worker_unlock();
 }
 
 void exec_queue_wait(struct exec_comm *comm)
