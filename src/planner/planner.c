@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
+
 enum {
     WIDE_MAX = 64,              /* ranks: one fold takes at most this many sources */
     WIDE_SOCKET_MAX = 16,       /* above this fan-out a wide lane over sockets costs more than a tree */
