@@ -35,11 +35,11 @@
     X(CHECK_PLANS,    "QUIRE_CHECK_PLANS",    KNOB_BOOL,   "0",      NULL, 0, "prove each plan before its first use (slow)")                  \
     X(CPU_ISA,        "QUIRE_CPU_ISA",        KNOB_CHOICE, "auto",   "auto|generic|avx2", 0, "kernels to use; results are the same bits")        \
     X(FAULT,          "QUIRE_FAULT",          KNOB_STRING, "",       NULL, 0, "inject faults, for tests: see transport/wrap_fault.h")          \
-    X(RANK,           "QUIRE_RANK",           KNOB_STRING, "",       NULL, 0, "set by quire-run: this process's rank")                       \
-    X(SIZE,           "QUIRE_SIZE",           KNOB_STRING, "",       NULL, 0, "set by quire-run: number of ranks")                           \
-    X(LOCAL_RANK,     "QUIRE_LOCAL_RANK",     KNOB_STRING, "",       NULL, 0, "set by quire-run: rank among this host's")                     \
-    X(LOCAL_SIZE,     "QUIRE_LOCAL_SIZE",     KNOB_STRING, "",       NULL, 0, "set by quire-run: ranks on this host")                        \
-    X(JOB,            "QUIRE_JOB",            KNOB_STRING, "",       NULL, 0, "set by quire-run: the job's id")
+    X(JOB_RANK,       "QUIRE_RANK",           KNOB_STRING, "",       NULL, 0, "set by quire-run: this process's rank")                       \
+    X(JOB_SIZE,       "QUIRE_SIZE",           KNOB_STRING, "",       NULL, 0, "set by quire-run: number of ranks")                           \
+    X(JOB_LOCAL_RANK, "QUIRE_LOCAL_RANK",     KNOB_STRING, "",       NULL, 0, "set by quire-run: rank among this host's")                     \
+    X(JOB_LOCAL_SIZE, "QUIRE_LOCAL_SIZE",     KNOB_STRING, "",       NULL, 0, "set by quire-run: ranks on this host")                        \
+    X(JOB_ID,         "QUIRE_JOB",            KNOB_STRING, "",       NULL, 0, "set by quire-run: the job's id")
 /* clang-format on */
 
 enum knob_type { KNOB_INT, KNOB_SIZE, KNOB_TIME, KNOB_BOOL, KNOB_STRING, KNOB_CHOICE };

@@ -24,6 +24,8 @@
 
 enum { STOP_NONE = 0, STOP_NOTICE = 1, STOP_FATAL = 2 };
 enum { CAUSE_TEXT_BYTES = 512, STOP_REFUSALS = 16 };
+/* Refusals of messages of a pair have numbers with this bit; they have no order among operations, only equality. */
+#define STOP_PAIR_BIT (UINT64_C(1) << 63)
 
 /* Why a communicator, or one operation, failed: plain bytes, the same on every rank, sent as it is in floods. */
 struct cause {
@@ -58,7 +60,8 @@ bool stop_fail(struct stop *stop, const struct cause *cause);
 /* Adds a refusal of operation cause->sequence and raises STOP_NOTICE. */
 void stop_refuse(struct stop *stop, const struct cause *cause);
 /* If operation `sequence` was refused by some rank, copies that refusal and returns true. Drops refusals of earlier
-   operations, and lowers STOP_NOTICE when none is left. */
+   operations (numbers with STOP_PAIR_BIT are earlier than nothing, and dropped when found), and lowers STOP_NOTICE when
+   none is left. */
 bool stop_refused(struct stop *stop, uint64_t sequence, struct cause *out);
 /* The first cause as status with its text made this thread's last error; QUIRE_OK when there is none. */
 quire_status_t stop_status(struct stop *stop);

@@ -76,6 +76,7 @@ struct exec_run {
     struct exec_comm *comm;
     const struct exec_binding *binding;
     struct op_name name;
+    uint64_t refusal; /* the number under which a refusal of this operation is told, see stop_refused */
     const uint8_t *in;
     uint8_t *out;
     uint8_t *scratch;

@@ -34,6 +34,7 @@ void exec_bind(struct exec_run *run, struct exec_comm *comm, const struct exec_b
     run->comm = comm;
     run->binding = binding;
     run->name = *name;
+    run->refusal = name->sequence;
     run->in = in;
     run->out = out;
     run->scratch = scratch;

@@ -75,7 +75,7 @@ static struct piece piece_of(const struct exec_run *run, struct plan_ref ref, in
 
 /*
  * The next slot of our operation on a lane: skips what is left of operations that were refused or given up. NULL when
- * there is none yet, or when it bears another name (then run->status is set).
+ * there is none yet, or when it bears another name under the same number (then run->status is set).
  */
 static const struct lane_slot *slot_of_run(struct exec_run *run, struct lane *lane, int peer)
 {
@@ -89,6 +89,9 @@ static const struct lane_slot *slot_of_run(struct exec_run *run, struct lane *la
             lane_release(lane);
             continue;
         }
+        /* The peer gave this operation up and is further on: why, is on its way as a refusal or a first cause. */
+        if (slot->name.epoch == run->name.epoch && slot->name.sequence > run->name.sequence)
+            return NULL;
         struct op_name theirs = slot->name;
         exec_run_fail(run, run->comm->on_mismatch(run->comm->ctx, run, peer, &theirs));
         return NULL;

@@ -28,8 +28,7 @@ void exec_idle_check(struct exec_run *run, uint64_t now)
         return;
     }
     struct cause refusal;
-    if (stop == STOP_NOTICE && run->name.collective != QUIRE_SEND && run->name.collective != QUIRE_RECV &&
-        stop_refused(comm->stop, run->name.sequence, &refusal)) {
+    if (stop == STOP_NOTICE && stop_refused(comm->stop, run->refusal, &refusal)) {
         exec_run_fail(run, quire_fail((quire_status_t)refusal.status, "%s", refusal.text));
         return;
     }
