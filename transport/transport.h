@@ -39,6 +39,9 @@ struct lane_set {
     struct lane *out_pair[TRANSPORT_CHANNELS]; /* [channel][consumer]; the entry of `rank` itself is the self lane */
     struct lane *in_wide[TRANSPORT_WIDE_CHANNELS]; /* [channel][producer] */
     struct lane *in_pair[TRANSPORT_CHANNELS];      /* [channel][producer] */
+    /* lane_set.c's own */
+    uint8_t *self_memory;
+    uint32_t **bells, **in_bells;
 };
 
 /* RESOURCE with what was wanted and free. size >= 1; for size 1 only the self lane exists. */
