@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * link.c - the control plane's links between ranks. A link is made when one side wants it and lives until goodbye or
+ * failure. The tree's links stand from the start (they are what liveness and floods rest on); others come with the
+ * first message.
+ *
+ * Invariant: every living rank but the lowest has, or is making, a link to a living rank below it (its uplink: the
+ * nearest living ancestor in the tree, or the lowest living rank when no ancestor lives). By induction all living
+ * ranks are connected, so a flood that is passed on over all links reaches everyone.
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "boot_internal.h"
+
+enum { LINK_TRIES = 6 }; /* 1+2+4+8+16 ms: longer than a full backlog, shorter than a person's patience */
+/* After a goodbye: most often everybody is leaving, and looking for a new uplink would be in vain. */
+#define REPARENT_PAUSE (20 * CLOCK_MS)
+
+static void link_dial(struct boot *boot, int rank);
+
+void link_forget_dial(struct boot *boot, int rank)
+{
+    struct peer *peer = &boot->peers[rank];
+    dial_cancel(boot->service, peer->dial);
+    peer->dial = NULL;
+    timer_clear(boot->service, &peer->retry);
+    while (peer->pending) {
+        struct pending *pending = peer->pending;
+        peer->pending = pending->next;
+        blob_drop(pending->blob);
+        free(pending);
+    }
+    peer->pending_last = &peer->pending;
+}
+
+static void link_retry(struct service *service, struct timer *timer)
+{
+    struct peer *peer = (struct peer *)((char *)timer - offsetof(struct peer, retry));
+    link_dial(peer->boot, peer->rank);
+}
+
+static void link_dialled(struct service *service, struct dial *dial, struct conn *winner)
+{
+    struct boot *boot = dial->boot;
+    struct peer *peer = &boot->peers[dial->peer];
+    peer->dial = NULL;
+    if (winner) {
+        peer->tries = 0;
+        link_attach(boot, dial->peer, winner);
+        return;
+    }
+    bool init = boot->state == BOOT_LINKING; /* its deadline ends the trying */
+    if (boot->state == BOOT_LEAVING || (!init && (dial->refused || peer->tries >= LINK_TRIES))) {
+        link_forget_dial(boot, dial->peer);
+        char why[160];
+        snprintf(why, sizeof(why), "can't be reached: %.120s", dial->answer.text);
+        liveness_lost(boot, dial->peer, dial->refused ? "has no such communicator any more" : why);
+        return;
+    }
+    int shift = peer->tries < 5 ? peer->tries : 5;
+    peer->tries++;
+    peer->retry.fire = link_retry;
+    timer_set(service, &peer->retry, clock_ns() + (CLOCK_MS << shift));
+}
+
+static void link_dial(struct boot *boot, int rank)
+{
+    struct peer *peer = &boot->peers[rank];
+    struct dial model = {.hello = {.from = boot->rank, .to = rank, .purpose = WIRE_FOR_LINK},
+                         .target = peer->member,
+                         .limit = 3 * CLOCK_S,
+                         .done = link_dialled,
+                         .boot = boot,
+                         .peer = rank};
+    memcpy(model.hello.key, boot->key, WIRE_KEY_BYTES);
+    peer->dial = dial_start(boot->service, &model);
+    if (peer->dial)
+        return;
+    peer->retry.fire = link_retry; /* memory may come back */
+    timer_set(boot->service, &peer->retry, clock_ns() + 50 * CLOCK_MS);
+}
+
+bool link_want(struct boot *boot, int rank)
+{
+    struct peer *peer = &boot->peers[rank];
+    if (rank == boot->rank || peer->gone || peer->departed)
+        return false;
+    if (!peer->link && !peer->dial && !peer->retry.at) {
+        peer->tries = 0;
+        link_dial(boot, rank);
+    }
+    return true;
+}
+
+bool link_send(struct boot *boot, int rank, struct blob *blob)
+{
+    struct peer *peer = &boot->peers[rank];
+    if (!blob)
+        return false;
+    if (peer->link)
+        return conn_send(boot->service, peer->link, blob);
+    if (!link_want(boot, rank))
+        return true;
+    struct pending *pending = malloc(sizeof(*pending));
+    if (!pending)
+        return false;
+    blob->refs++;
+    *pending = (struct pending){NULL, blob};
+    *peer->pending_last = pending;
+    peer->pending_last = &pending->next;
+    return true;
+}
+
+void link_send_all(struct boot *boot, struct blob *blob, int except)
+{
+    if (!blob)
+        return;
+    for (int i = 0; i < boot->size; i++)
+        if (i != except && boot->peers[i].link)
+            conn_send(boot->service, boot->peers[i].link, blob);
+}
+
+/* A host that dies says nothing: let the kernel ask. */
+static void link_keep_alive(int fd)
+{
+    int on = 1, idle = 5, every = 1, times = 5, limit_ms = 10000;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
+}
+
+void link_attach(struct boot *boot, int rank, struct conn *conn)
+{
+    struct service *service = boot->service;
+    struct peer *peer = &boot->peers[rank];
+    timer_clear(service, &conn->timer);
+    if (peer->gone || peer->departed || peer->extra) {
+        conn_close(service, conn);
+        return;
+    }
+    conn->role = CONN_LINK;
+    conn->boot = boot;
+    conn->peer = rank;
+    if (!conn->local)
+        link_keep_alive(conn->source.fd);
+    liveness_watch(boot, rank, conn);
+    if (peer->link) {
+        peer->extra = conn; /* both dialled; each sends on its own */
+        return;
+    }
+    peer->link = conn;
+    while (peer->pending) {
+        struct pending *pending = peer->pending;
+        peer->pending = pending->next;
+        conn_send(service, conn, pending->blob);
+        blob_drop(pending->blob);
+        free(pending);
+    }
+    link_forget_dial(boot, rank); /* of ours, when the peer's came first */
+    flood_sync(boot, rank);
+    boot_maybe_ready(boot);
+    boot_changed(boot);
+}
+
+void link_start_tree(struct boot *boot)
+{
+    boot->uplink = link_tree_parent(boot->rank);
+    if (boot->uplink >= 0)
+        link_want(boot, boot->uplink);
+}
+
+bool link_tree_stands(const struct boot *boot)
+{
+    if (boot->rank > 0 && !boot->peers[link_tree_parent(boot->rank)].link)
+        return false;
+    for (int i = 1; i <= LINK_TREE_WIDTH; i++) {
+        int child = LINK_TREE_WIDTH * boot->rank + i;
+        if (child < boot->size && !boot->peers[child].link)
+            return false;
+    }
+    return true;
+}
+
+void link_close_all(struct boot *boot)
+{
+    for (int i = 0; i < boot->size; i++) {
+        struct peer *peer = &boot->peers[i];
+        link_forget_dial(boot, i);
+        conn_close(boot->service, peer->link);
+        conn_close(boot->service, peer->extra);
+        peer->link = peer->extra = NULL;
+        liveness_forget(boot, i);
+    }
+}
+
+void link_reparent(struct boot *boot)
+{
+    if (boot->state != BOOT_LIVE)
+        return;
+    int to = link_tree_parent(boot->rank);
+    while (to >= 0 && (boot->peers[to].gone || boot->peers[to].departed))
+        to = link_tree_parent(to);
+    for (int i = 0; to < 0 && i < boot->rank; i++)
+        if (!boot->peers[i].gone && !boot->peers[i].departed)
+            to = i;
+    boot->uplink = to;
+    if (to >= 0)
+        link_want(boot, to);
+}
+
+void link_reparent_fire(struct service *service, struct timer *timer)
+{
+    link_reparent((struct boot *)((char *)timer - offsetof(struct boot, reparent)));
+}
+
+void link_peer_gone(struct boot *boot, int rank)
+{
+    struct peer *peer = &boot->peers[rank];
+    if (peer->gone)
+        return;
+    peer->gone = true;
+    link_forget_dial(boot, rank);
+    board_peer_gone(boot, rank);
+    boot_changed(boot);
+    if (boot->uplink != rank || boot->state != BOOT_LIVE)
+        return;
+    if (peer->departed)
+        timer_set(boot->service, &boot->reparent, clock_ns() + REPARENT_PAUSE);
+    else
+        link_reparent(boot);
+}
+
+void link_lost(struct service *service, struct conn *conn, const char *why)
+{
+    struct boot *boot = conn->boot;
+    struct peer *peer = &boot->peers[conn->peer];
+    if (peer->link == conn) {
+        peer->link = peer->extra;
+        peer->extra = NULL;
+    } else if (peer->extra == conn) {
+        peer->extra = NULL;
+    }
+    int rank = conn->peer;
+    conn_close(service, conn);
+    conn_drain(service, peer->link); /* a goodbye may still be in the other one */
+    if (peer->departed)
+        link_peer_gone(boot, rank);
+    else
+        liveness_lost(boot, rank, why);
+}
+
+void link_message(struct service *service, struct conn *conn)
+{
+    struct boot *boot = conn->boot;
+    const uint8_t *body = conn->body;
+    size_t bytes = conn->header.length;
+    struct wire_note note;
+    struct cause cause;
+    bool ok = conn->header.generation == boot->generation;
+    if (ok)
+        switch (conn->header.type) {
+        case WIRE_DATA:
+            collective_arrived(boot, conn->peer, body, bytes);
+            return;
+        case WIRE_NOTE:
+            if ((ok = wire_note_parse(body, bytes, &note) && note.rank < boot->size))
+                flood_note(boot, conn->peer, &note);
+            break;
+        case WIRE_GOODBYE:
+            if ((ok = wire_note_parse(body, bytes, &note) && note.rank < boot->size))
+                flood_goodbye(boot, conn->peer, note.rank);
+            break;
+        case WIRE_CAUSE:
+        case WIRE_REFUSAL:
+            flood_arrived(boot, conn->peer, (enum wire_type)conn->header.type, body, bytes);
+            break;
+        case WIRE_LEFT:
+            if ((ok = wire_cause_parse(body, bytes, &cause)))
+                liveness_left(boot, conn->peer, &cause);
+            break;
+        case WIRE_ASK:
+            board_asked(boot, conn->peer, body, bytes);
+            break;
+        case WIRE_ANSWER:
+            board_answered(boot, body, bytes);
+            break;
+        default:
+            ok = false;
+        }
+    if (!ok && !conn->dead)
+        link_lost(service, conn, "sent bytes that are not of this protocol");
+}
