@@ -62,7 +62,7 @@ static quire_status_t ask_wait(struct boot *boot, struct ask *ask, uint64_t dead
     while (!ask->answered) {
         if (stop_seen(boot->stop) == STOP_FATAL)
             return stop_status(boot->stop);
-        if (ask->lost || boot->peers[ask->rank].gone || boot->peers[ask->rank].departed)
+        if (ask->lost || link_silent(boot, ask->rank))
             return quire_fail(QUIRE_ERR_LINK, "rank %d can't be asked what it is doing: it has left", ask->rank);
         if (deadline_passed(deadline))
             return quire_fail(QUIRE_ERR_TIMEOUT, "rank %d did not say in time what it is doing", ask->rank);

@@ -76,6 +76,8 @@ struct service {
     bool quit;
     uint64_t sleep_until; /* what epoll_wait was told; an earlier timer must wake it */
     int drop_refs;        /* references to give back once the lock is released */
+    struct timer linger;  /* of failed meetings: late comers should hear what happened */
+    int lingering;        /* references held for that */
     struct timer *timers;
     struct conn *conns, *graveyard;
     struct listener *listeners, *dead_listeners;
@@ -380,6 +382,12 @@ void link_close_all(struct boot *boot);
 void link_reparent(struct boot *boot);
 void link_reparent_fire(struct service *service, struct timer *timer);
 void link_peer_gone(struct boot *boot, int rank);
+/* A peer said goodbye: no new link to it. What it sent before is still read, until its connections end. */
+void link_peer_departed(struct boot *boot, int rank);
+/* True when nothing more can come from that rank. */
+bool link_silent(const struct boot *boot, int rank);
+/* The last word of this rank, on every connection a peer may be listening to. */
+void link_last_word(struct boot *boot, struct blob *blob);
 /* Drops the dial and what waits for it. */
 void link_forget_dial(struct boot *boot, int rank);
 

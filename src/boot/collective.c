@@ -148,7 +148,7 @@ static quire_status_t receive(struct waiting *w, int from, int round, struct par
             *out = parcel;
             return QUIRE_OK;
         }
-        if (boot->peers[from].departed)
+        if (boot->peers[from].departed && link_silent(boot, from))
             return has_left(w, from);
         if (deadline_passed(w->deadline))
             return out_of_time(w, from);

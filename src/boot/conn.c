@@ -401,7 +401,9 @@ static int conn_step(struct service *service, struct conn *conn, const char **wh
             *why = "sent a message that there is no memory for";
             return -1;
         }
-        rc = conn_read(conn, conn->body + conn->body_got, conn->body_cap - conn->body_got, &got, why);
+        /* The buffer may be larger than this body, from an earlier one. */
+        size_t end = conn->body_cap < conn->header.length ? conn->body_cap : conn->header.length;
+        rc = conn_read(conn, conn->body + conn->body_got, end - conn->body_got, &got, why);
         if (rc <= 0)
             return rc;
         conn->body_got += got;

@@ -114,10 +114,13 @@ void flood_goodbye(struct boot *boot, int from, int rank)
         return;
     atom_store_relaxed(&peer->departed, true);
     struct blob *blob = note_blob(boot, WIRE_GOODBYE, rank, 0);
-    link_send_all(boot, blob, from);
+    if (rank == boot->rank)
+        link_last_word(boot, blob);
+    else
+        link_send_all(boot, blob, from);
     blob_drop(blob);
     if (rank != boot->rank) {
-        link_peer_gone(boot, rank);
+        link_peer_departed(boot, rank);
         liveness_forget(boot, rank);
     }
     boot_changed(boot);

@@ -164,10 +164,9 @@ quire_status_t boot_accept(struct boot *boot, int rank, uint32_t purpose, uint64
     int got = -1;
     pthread_mutex_lock(&boot->service->lock);
     while (st == QUIRE_OK && (got = accepted_take(boot, rank, purpose)) < 0) {
-        const struct peer *peer = &boot->peers[rank];
         if (stop_seen(boot->stop) == STOP_FATAL)
             st = stop_status(boot->stop);
-        else if (peer->departed)
+        else if (boot->peers[rank].departed && link_silent(boot, rank))
             st = quire_fail(QUIRE_ERR_LINK, "rank %d has left and will not dial rank %d", rank, boot->rank);
         else if (deadline_passed(deadline))
             st = quire_fail(QUIRE_ERR_TIMEOUT, "rank %d did not dial rank %d in time; missing: %d", rank, boot->rank,
@@ -190,7 +189,7 @@ quire_status_t boot_accept_poll(struct boot *boot, int rank, uint32_t purpose, i
     int got = accepted_take(boot, rank, purpose);
     if (got < 0)
         st = stop_seen(boot->stop) == STOP_FATAL ? stop_status(boot->stop)
-             : boot->peers[rank].departed
+             : boot->peers[rank].departed && link_silent(boot, rank)
                  ? quire_fail(QUIRE_ERR_LINK, "rank %d has left and will not dial rank %d", rank, boot->rank)
                  : QUIRE_IN_PROGRESS;
     pthread_mutex_unlock(&boot->service->lock);

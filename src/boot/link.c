@@ -142,7 +142,7 @@ void link_attach(struct boot *boot, int rank, struct conn *conn)
     struct service *service = boot->service;
     struct peer *peer = &boot->peers[rank];
     timer_clear(service, &conn->timer);
-    if (peer->gone || peer->departed || peer->extra) {
+    if (peer->gone || peer->extra) {
         conn_close(service, conn);
         return;
     }
@@ -165,7 +165,8 @@ void link_attach(struct boot *boot, int rank, struct conn *conn)
         free(pending);
     }
     link_forget_dial(boot, rank); /* of ours, when the peer's came first */
-    flood_sync(boot, rank);
+    if (!peer->departed)
+        flood_sync(boot, rank);
     boot_maybe_ready(boot);
     boot_changed(boot);
 }
@@ -230,12 +231,40 @@ void link_peer_gone(struct boot *boot, int rank)
     link_forget_dial(boot, rank);
     board_peer_gone(boot, rank);
     boot_changed(boot);
-    if (boot->uplink != rank || boot->state != BOOT_LIVE)
-        return;
-    if (peer->departed)
-        timer_set(boot->service, &boot->reparent, clock_ns() + REPARENT_PAUSE);
-    else
+    if (boot->uplink == rank && !peer->departed)
         link_reparent(boot);
+}
+
+void link_peer_departed(struct boot *boot, int rank)
+{
+    link_forget_dial(boot, rank);
+    if (boot->uplink == rank && boot->state == BOOT_LIVE)
+        timer_set(boot->service, &boot->reparent, clock_ns() + REPARENT_PAUSE);
+}
+
+/* A connection from `rank` that is acknowledged: it may have confirmed it and sent on, which we have not read yet. */
+static bool link_on_its_way(const struct boot *boot, int rank)
+{
+    for (const struct conn *conn = boot->service->conns; conn; conn = conn->next)
+        if (conn->boot == boot && conn->role == CONN_GREETED && conn->peer == rank)
+            return true;
+    return false;
+}
+
+bool link_silent(const struct boot *boot, int rank)
+{
+    const struct peer *peer = &boot->peers[rank];
+    return peer->gone || (peer->departed && !peer->link && !link_on_its_way(boot, rank));
+}
+
+void link_last_word(struct boot *boot, struct blob *blob)
+{
+    if (!blob)
+        return;
+    for (struct conn *conn = boot->service->conns; conn; conn = conn->next)
+        if (conn->boot == boot &&
+            (conn->role == CONN_LINK || (conn->role == CONN_GREETED && conn->hello.purpose == WIRE_FOR_LINK)))
+            conn_send(boot->service, conn, blob);
 }
 
 void link_lost(struct service *service, struct conn *conn, const char *why)
@@ -251,10 +280,12 @@ void link_lost(struct service *service, struct conn *conn, const char *why)
     int rank = conn->peer;
     conn_close(service, conn);
     conn_drain(service, peer->link); /* a goodbye may still be in the other one */
-    if (peer->departed)
-        link_peer_gone(boot, rank);
-    else
+    if (!peer->departed)
         liveness_lost(boot, rank, why);
+    else if (!peer->link) {
+        board_peer_gone(boot, rank);
+        boot_changed(boot);
+    }
 }
 
 void link_message(struct service *service, struct conn *conn)

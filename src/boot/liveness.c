@@ -106,7 +106,6 @@ static void inquest(struct boot *boot, int rank)
     if (peer->reported || peer->departed)
         return;
     bool closed = strcmp(peer->why, "closed its connection") == 0;
-    bool left = strstr(peer->why, "no such communicator") != NULL;
     if (peer->pidfd.fd >= 0 &&
         (exit_by_handle(peer->pidfd.fd, &status) || exit_by_zombie(peer->pidfd.fd, peer->local_pid, &status))) {
         int signal = status & 0x7f;
@@ -117,7 +116,8 @@ static void inquest(struct boot *boot, int rank)
         report(boot, rank, how);
         return;
     }
-    if ((peer->pidfd.fd >= 0 || left) && clock_ns() - peer->lost_at < INQUEST_TIME) {
+    /* Who can't be reached may have left in good order: its goodbye goes another way. */
+    if ((peer->pidfd.fd >= 0 || !closed) && clock_ns() - peer->lost_at < INQUEST_TIME) {
         timer_set(boot->service, &peer->verdict, clock_ns() + INQUEST_STEP);
         return;
     }
@@ -211,7 +211,7 @@ void liveness_left(struct boot *boot, int rank, const struct cause *cause)
         struct wire_out out = {NULL, 0, 0, false};
         wire_cause_write(&out, cause);
         struct blob *blob = blob_from(WIRE_LEFT, boot->generation, &out);
-        link_send_all(boot, blob, -1);
+        link_last_word(boot, blob);
         blob_drop(blob);
         return;
     }

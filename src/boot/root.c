@@ -14,6 +14,9 @@
 #include "base/log.h"
 #include "boot_internal.h"
 
+/* How long a failed meeting still answers. */
+#define ROOT_LINGER (10 * CLOCK_S)
+
 static void root_deadline(struct service *service, struct timer *timer);
 
 struct root *root_find(struct service *service, const uint8_t meeting[WIRE_KEY_BYTES])
@@ -75,6 +78,14 @@ static void root_over(struct service *service, struct root *root, const struct c
     struct used_key *used = &service->used[service->used_count++ % SERVICE_USED_KEYS];
     memcpy(used->key, root->meeting, WIRE_KEY_BYTES);
     used->cause = *verdict;
+    for (struct conn *conn = service->conns, *next; conn; conn = next) { /* those still at the door */
+        next = conn->next;
+        if (conn->root != root || conn->role == CONN_MEMBER)
+            continue;
+        conn_say_cause(service, conn, WIRE_FAIL, verdict);
+        conn->root = NULL;
+        conn_close_softly(service, conn);
+    }
     root_close(service, root);
 }
 
@@ -84,6 +95,11 @@ void root_fail(struct service *service, struct root *root, const struct cause *c
     for (int i = 0; root->seats && i < root->size; i++)
         if (root->seats[i].conn)
             conn_say_cause(service, root->seats[i].conn, WIRE_FAIL, cause);
+    if (root->keep_service) { /* nobody else may keep the service alive for those who come late */
+        root->keep_service = false;
+        service->lingering++;
+        timer_set(service, &service->linger, clock_ns() + ROOT_LINGER);
+    }
     root_over(service, root, cause);
 }
 

@@ -485,6 +485,12 @@ static quire_status_t open_doors(struct service *service)
     return QUIRE_OK;
 }
 
+static void linger_over(struct service *service, struct timer *timer)
+{
+    service->drop_refs += service->lingering;
+    service->lingering = 0;
+}
+
 static quire_status_t service_start(struct service **out)
 {
     struct service *service = calloc(1, sizeof(*service));
@@ -495,6 +501,7 @@ static quire_status_t service_start(struct service **out)
     service->generation = fork_generation;
     service->refs = 1;
     service->next_id = 1;
+    service->linger.fire = linger_over;
     service->epoll = epoll_create1(EPOLL_CLOEXEC);
     quire_status_t st = QUIRE_OK;
     if (service->epoll < 0 || (service->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) {
@@ -529,7 +536,7 @@ quire_status_t service_get(struct service **service)
     if (current) {
         current->refs++;
     } else {
-        struct service *fresh;
+        struct service *fresh = NULL;
         st = service_start(&fresh);
         if (st == QUIRE_OK)
             current = fresh;
