@@ -210,8 +210,11 @@ struct dial {
     struct conn *attempts[WIRE_MAX_ADDRESSES];
     int stage; /* 0 Unix, 1 TCP, 2 over */
     uint64_t limit;
-    bool unix_only, refused; /* refused: somebody answered, and said no */
-    struct cause answer;     /* why not: of the refusal, or of the last attempt */
+    bool unix_only;
+    bool refused;        /* somebody answered, and said no */
+    bool nobody;         /* the last attempt: no such socket there */
+    bool slow;           /* no answer at all: frozen, or far away */
+    struct cause answer; /* why not: of the refusal, or of the last attempt */
     void (*done)(struct service *service, struct dial *dial, struct conn *winner);
     struct boot *boot;
     int peer;
@@ -269,10 +272,12 @@ struct peer {
     int tries;
     bool departed, gone, reported; /* gone: no link will come; reported: its failure was told */
     bool lost_early;               /* before this rank was live */
-    uint64_t note;                 /* last collective it was seen waiting in */
-    struct source pidfd;           /* local peers; fd -1 none */
-    pid_t local_pid;               /* the same process, by our own pid namespace */
-    struct timer verdict;          /* waits for the exit status */
+    bool presumed;                 /* nobody is there, and we never had a link: taken for departed if no cause comes */
+    bool had_link;
+    uint64_t note;        /* last collective it was seen waiting in */
+    struct source pidfd;  /* local peers; fd -1 none */
+    pid_t local_pid;      /* the same process, by our own pid namespace */
+    struct timer verdict; /* waits for the exit status */
     uint64_t lost_at;
     char why[128];
     struct boot *boot;
@@ -408,6 +413,8 @@ void liveness_watch(struct boot *boot, int rank, struct conn *conn);
 /* A link ended without goodbye, or the peer can't be reached: find out why, then tell. */
 void liveness_lost(struct boot *boot, int rank, const char *why);
 void liveness_left(struct boot *boot, int rank, const struct cause *cause);
+/* Nobody answers for a peer that we had no link to and nothing to say to. */
+void liveness_absent(struct boot *boot, int rank);
 void liveness_go(struct boot *boot);
 void liveness_forget(struct boot *boot, int rank);
 

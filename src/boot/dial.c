@@ -45,6 +45,7 @@ static void dial_forget(struct dial *dial, const struct conn *conn)
 
 static void dial_answer(struct dial *dial, const char *why)
 {
+    dial->nobody = strcmp(why, strerrordesc_np(ECONNREFUSED)) == 0;
     if (!dial->refused)
         dial->answer = cause_make(QUIRE_ERR_LINK, dial->hello.to, "%s", why);
 }
@@ -115,7 +116,8 @@ static void dial_next(struct dial *dial)
 static void dial_timer(struct service *service, struct timer *timer)
 {
     struct dial *dial = (struct dial *)((char *)timer - offsetof(struct dial, timer));
-    if (dial_live(dial))
+    dial->slow = dial_live(dial);
+    if (dial->slow)
         dial_answer(dial, "no answer in time");
     else if (!dial->answer.status)
         dial_answer(dial, "it has no address that can be tried from here");
@@ -130,7 +132,7 @@ struct dial *dial_start(struct service *service, const struct dial *model)
     *dial = *model;
     dial->service = service;
     dial->stage = 0;
-    dial->refused = false;
+    dial->refused = dial->nobody = dial->slow = false;
     dial->answer.status = 0;
     dial->timer = (struct timer){.fire = dial_timer};
     memset(dial->attempts, 0, sizeof(dial->attempts));

@@ -20,7 +20,7 @@
 
 enum { LINK_TRIES = 6 }; /* 1+2+4+8+16 ms: longer than a full backlog, shorter than a person's patience */
 /* After a goodbye: most often everybody is leaving, and looking for a new uplink would be in vain. */
-#define REPARENT_PAUSE (20 * CLOCK_MS)
+#define REPARENT_PAUSE (5 * CLOCK_MS)
 
 static void link_dial(struct boot *boot, int rank);
 
@@ -55,12 +55,21 @@ static void link_dialled(struct service *service, struct dial *dial, struct conn
         link_attach(boot, dial->peer, winner);
         return;
     }
-    bool init = boot->state == BOOT_LINKING; /* its deadline ends the trying */
-    if (boot->state == BOOT_LEAVING || (!init && (dial->refused || peer->tries >= LINK_TRIES))) {
+    /* Init is ended by its own deadline, and a frozen peer by whoever waits for it. */
+    bool hopeless = dial->refused || (!dial->slow && peer->tries >= LINK_TRIES);
+    if (boot->state == BOOT_LEAVING && (hopeless || !peer->pending)) {
         link_forget_dial(boot, dial->peer);
+        return;
+    }
+    if (boot->state != BOOT_LINKING && hopeless) {
         char why[160];
         snprintf(why, sizeof(why), "can't be reached: %.120s", dial->answer.text);
-        liveness_lost(boot, dial->peer, dial->refused ? "has no such communicator any more" : why);
+        bool absent = !peer->pending && !peer->had_link && (dial->refused || dial->nobody);
+        link_forget_dial(boot, dial->peer);
+        if (absent)
+            liveness_absent(boot, dial->peer);
+        else
+            liveness_lost(boot, dial->peer, why);
         return;
     }
     int shift = peer->tries < 5 ? peer->tries : 5;
@@ -157,6 +166,11 @@ void link_attach(struct boot *boot, int rank, struct conn *conn)
         return;
     }
     peer->link = conn;
+    peer->had_link = true;
+    if (peer->presumed) { /* here it is after all */
+        peer->presumed = false;
+        timer_clear(service, &peer->verdict);
+    }
     while (peer->pending) {
         struct pending *pending = peer->pending;
         peer->pending = pending->next;

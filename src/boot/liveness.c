@@ -105,6 +105,13 @@ static void inquest(struct boot *boot, int rank)
     int status;
     if (peer->reported || peer->departed)
         return;
+    if (peer->presumed) {
+        /* Not flooded: a rank with a link to it knows better. */
+        atom_store_relaxed(&peer->departed, true);
+        link_peer_departed(boot, rank);
+        boot_changed(boot);
+        return;
+    }
     bool closed = strcmp(peer->why, "closed its connection") == 0;
     if (peer->pidfd.fd >= 0 &&
         (exit_by_handle(peer->pidfd.fd, &status) || exit_by_zombie(peer->pidfd.fd, peer->local_pid, &status))) {
@@ -154,6 +161,20 @@ void liveness_lost(struct boot *boot, int rank, const char *why)
     peer->verdict.fire = inquest_timer;
     link_peer_gone(boot, rank);
     inquest(boot, rank);
+}
+
+/*
+ * It left while we were looking for it: its goodbye went to those it had links to, and these may have left too. Had it
+ * died, its neighbours' cause would come; after a moment without one it counts as departed.
+ */
+void liveness_absent(struct boot *boot, int rank)
+{
+    struct peer *peer = &boot->peers[rank];
+    if (peer->reported || peer->departed || peer->verdict.at)
+        return;
+    peer->presumed = true;
+    peer->verdict.fire = inquest_timer;
+    timer_set(boot->service, &peer->verdict, clock_ns() + INQUEST_TIME);
 }
 
 void liveness_go(struct boot *boot)
