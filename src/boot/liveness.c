@@ -185,6 +185,9 @@ void liveness_go(struct boot *boot)
             memcpy(why, boot->peers[i].why, sizeof(why));
             liveness_lost(boot, i, why);
         }
+    /* A neighbour that was live before us may have left again already. */
+    if (boot->uplink >= 0 && (boot->peers[boot->uplink].departed || boot->peers[boot->uplink].gone))
+        link_reparent(boot);
 }
 
 static void handle_fired(struct service *service, struct source *source, uint32_t events)

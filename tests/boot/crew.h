@@ -34,19 +34,32 @@ enum { CREW_MAX = 64 };
         }                                                                                                              \
     } while (0)
 
+static inline void crew_sleep_ms(int ms)
+{
+    struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+    nanosleep(&ts, NULL);
+}
+
+/* Memory that a crew shares. */
+struct crew_shared {
+    uint32_t id_ready;
+    quire_unique_id id;
+};
+
 struct crew {
     int size;
     const void *arg;
-    quire_unique_id id;
+    struct crew_shared *shared; /* by crew_run */
 };
 typedef void (*crew_rank)(const struct crew *crew, int rank);
 
 /* Forks the ranks; returns how many of those not in `doomed` (bits) did not exit 0. */
-static inline int crew_run(const struct crew *crew, crew_rank run, unsigned long long doomed)
+static inline int crew_run(struct crew *crew, crew_rank run, unsigned long long doomed)
 {
     pid_t pid[CREW_MAX];
     int bad = 0;
     fflush(NULL);
+    crew->shared = mmap(NULL, sizeof(*crew->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int rank = 0; rank < crew->size; rank++) {
         pid[rank] = fork();
         if (pid[rank] == 0) {
@@ -66,7 +79,24 @@ static inline int crew_run(const struct crew *crew, crew_rank run, unsigned long
             }
         }
     }
+    munmap(crew->shared, sizeof(*crew->shared));
     return bad;
+}
+
+/*
+ * Rank 0 makes an id, the others wait for it. (Not the process that forks them: a process with threads had better not
+ * fork under a sanitizer.)
+ */
+static inline const quire_unique_id *crew_id(const struct crew *crew, int rank)
+{
+    if (rank == 0) {
+        quire_status_t st = boot_make_id(&crew->shared->id);
+        CREW_MUST(st == QUIRE_OK, "an id: %d", (int)st);
+        atom_store_release(&crew->shared->id_ready, 1);
+    }
+    while (!atom_load_acquire(&crew->shared->id_ready))
+        crew_sleep_ms(1);
+    return &crew->shared->id;
 }
 
 /* A rank's end with its stop word. */
@@ -135,12 +165,6 @@ static inline int crew_count_threads(void)
     return count;
 }
 
-static inline void crew_sleep_ms(int ms)
-{
-    struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
-    nanosleep(&ts, NULL);
-}
-
 /* Waits until the stop word is fatal; the time it took in ms, or -1 after `limit_ms`. */
 static inline int crew_wait_fatal(struct stop *stop, int limit_ms)
 {
@@ -150,7 +174,16 @@ static inline int crew_wait_fatal(struct stop *stop, int limit_ms)
             return -1;
         crew_sleep_ms(1);
     }
-    return (int)((clock_ns() - start) / CLOCK_MS);
+    return stop_cause(stop) ? (int)((clock_ns() - start) / CLOCK_MS) : -1; /* looks with acquire: the cause is whole */
 }
+
+#ifdef __SANITIZE_THREAD__
+/* The root of an id lives in the process that forks the ranks, and each rank starts its own service thread. */
+const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+#endif
 
 #endif
