@@ -25,6 +25,8 @@
 #define REFUSED_TIME (500 * CLOCK_MS)
 /* How long a rank waits for the root's word after its own deadline: the root knows who is missing. */
 #define ROOT_GRACE (300 * CLOCK_MS)
+/* How long boot_destroy may take to get its last bytes out. */
+#define LEAVE_TIME (500 * CLOCK_MS)
 
 /* ---- small things ------------------------------------------------------------------------------------------------ */
 
@@ -654,14 +656,42 @@ quire_status_t boot_create(struct boot **out, const struct boot_options *options
     return QUIRE_OK;
 }
 
-static bool links_flushed(struct boot *boot)
+/* Nothing waits for a link that is being made. */
+static bool nothing_pending(const struct boot *boot)
+{
+    for (int i = 0; i < boot->size; i++)
+        if (boot->peers[i].pending)
+            return false;
+    return true;
+}
+
+static bool links_flushed(const struct boot *boot)
 {
     for (int i = 0; i < boot->size; i++) {
         const struct peer *peer = &boot->peers[i];
-        if (peer->pending || (peer->link && peer->link->out_first) || (peer->extra && peer->extra->out_first))
+        if ((peer->link && peer->link->out_first) || (peer->extra && peer->extra->out_first))
             return false;
     }
     return true;
+}
+
+static void leave_wait(struct boot *boot, bool (*done)(const struct boot *boot), uint64_t limit)
+{
+    while (!done(boot) && clock_ns() < limit && stop_seen(boot->stop) != STOP_FATAL)
+        boot_sleep(boot, clock_ns() + CLOCK_MS); /* a flush changes nothing that would wake us */
+}
+
+/*
+ * A goodbye says that nothing more will come, so it must not overtake what is still on its way to a new link: others
+ * pass it on faster than a connection is made. Both waits are for sockets, not for peers, and are bounded.
+ */
+static void leave_in_good_order(struct boot *boot)
+{
+    uint64_t limit = clock_ns() + LEAVE_TIME;
+    leave_wait(boot, nothing_pending, limit);
+    flood_goodbye(boot, -1, boot->rank);
+    boot->state = BOOT_LEAVING;
+    leave_wait(boot, links_flushed, limit);
 }
 
 void boot_destroy(struct boot *boot)
@@ -670,19 +700,11 @@ void boot_destroy(struct boot *boot)
         return; /* a forked child's copy: nothing here is its own */
     struct service *service = boot->service;
     pthread_mutex_lock(&service->lock);
+    if (stop_seen(boot->stop) != STOP_FATAL)
+        leave_in_good_order(boot);
     const struct cause *cause = stop_cause(boot->stop);
-    uint64_t limit = clock_ns();
-    if (cause) {
+    if (cause)
         liveness_left(boot, boot->rank, cause);
-    } else {
-        flood_goodbye(boot, -1, boot->rank);
-        limit += CLOCK_S;
-    }
-    boot->state = BOOT_LEAVING; /* nobody new */
-    while (!links_flushed(boot) && clock_ns() < limit && stop_seen(boot->stop) != STOP_FATAL) {
-        uint64_t at = clock_ns() + CLOCK_MS; /* a flush changes nothing that would wake us */
-        boot_sleep(boot, at);
-    }
     boot_free(boot);
     pthread_mutex_unlock(&service->lock);
     service_put(service);

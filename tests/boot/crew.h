@@ -165,6 +165,19 @@ static inline int crew_count_threads(void)
     return count;
 }
 
+static inline void *crew_nothing(void *arg)
+{
+    return arg;
+}
+
+/* Sanitizers start a thread of their own with the first thread of the program: have it there before counting. */
+static inline void crew_warm_up(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, crew_nothing, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+
 /* Waits until the stop word is fatal; the time it took in ms, or -1 after `limit_ms`. */
 static inline int crew_wait_fatal(struct stop *stop, int limit_ms)
 {
@@ -182,7 +195,7 @@ static inline int crew_wait_fatal(struct stop *stop, int limit_ms)
 const char *__tsan_default_options(void);
 __attribute__((visibility("default"))) const char *__tsan_default_options(void)
 {
-    return "die_after_fork=0";
+    return "die_after_fork=0:atexit_sleep_ms=0";
 }
 #endif
 

@@ -51,12 +51,15 @@ static void *thread_by_id(void *arg)
     int mine = t->rank, all[CREW_MAX];
     t->st = crew_join(&end, t->rank, t->size, BOOT_MEET_ID, t->id, NULL, 20 * CLOCK_S);
     if (t->st != QUIRE_OK)
-        return NULL;
+        goto out;
     t->st = boot_all_gather(end.boot, &mine, sizeof(mine), all, deadline_in(20 * CLOCK_S));
     for (int i = 0; t->st == QUIRE_OK && i < t->size; i++)
         if (all[i] != i)
             t->st = QUIRE_ERR_INTERNAL;
     crew_leave(&end);
+out:
+    if (t->st != QUIRE_OK)
+        fprintf(stderr, "rank %d: %s\n", t->rank, status_text_last());
     return NULL;
 }
 
@@ -297,6 +300,7 @@ START_TEST(wrong_arguments_are_refused_before_anything_starts)
 {
     struct crew_end end;
     quire_unique_id id;
+    crew_warm_up();
     int threads = crew_count_threads();
     memset(&id, 7, sizeof(id));
     ck_assert_int_eq(crew_join(&end, 0, 0, BOOT_MEET_JOB, NULL, "x", CLOCK_S), QUIRE_ERR_INVALID_ARGUMENT);

@@ -177,6 +177,7 @@ START_TEST(many_rounds_leave_descriptors_threads_and_memory_flat)
     struct crew_end end[2];
     int fds = 0;
     long pages = 0, before = 0;
+    crew_warm_up();
     int first = crew_count_fds(), threads = crew_count_threads();
     for (int round = 0; round < 300; round++) {
         quire_unique_id id;
@@ -206,15 +207,17 @@ END_TEST
 
 static void rank_of_many_rounds(const struct crew *crew, int rank)
 {
-    int fds = 0, threads = crew_count_threads(); /* sanitizers have their own */
+    int fds = 0, threads = 0;
     for (int round = 0; round < 40; round++) {
         struct crew_end end;
         crew_must_join(&end, crew, rank, crew->arg);
         int mine = rank, all[CREW_MAX];
         CREW_MUST(boot_all_gather(end.boot, &mine, sizeof(mine), all, deadline_in(20 * CLOCK_S)) == QUIRE_OK, "gather");
         crew_leave(&end);
-        if (round == 5)
+        if (round == 5) {
             fds = crew_count_fds();
+            threads = crew_count_threads(); /* sanitizers have one of their own */
+        }
     }
     CREW_MUST(crew_count_fds() == fds, "%d descriptors became %d", fds, crew_count_fds());
     CREW_MUST(crew_count_threads() == threads, "%d threads became %d", threads, crew_count_threads());
@@ -227,6 +230,7 @@ START_TEST(processes_meet_again_and_again_without_leaks)
 }
 END_TEST
 
+#ifndef __SANITIZE_THREAD__ /* it can't follow a child that starts threads again */
 static void rank_that_forks(const struct crew *crew, int rank)
 {
     struct crew_end end;
@@ -260,6 +264,7 @@ START_TEST(a_forked_child_has_dead_copies_and_harms_nobody)
     ck_assert_int_eq(crew_run(&crew, rank_that_forks, 0), 0);
 }
 END_TEST
+#endif
 
 static void rank_in_a_bare_namespace(const struct crew *crew, int rank)
 {
@@ -309,8 +314,10 @@ static void rank_on_its_own_host(const struct crew *crew, int rank)
         CREW_MUST(poll(&p, 1, 10000) == 1 && recv(sock, &got, sizeof(got), 0) == sizeof(got) && got == 99, "recv");
     }
     CREW_MUST(boot_barrier(end.boot, deadline) == QUIRE_OK, "barrier");
-    if (rank == 3)
+    if (rank == 3) {
+        crew_sleep_ms(100); /* let the others out of the barrier */
         raise(SIGKILL);
+    }
     int ms = crew_wait_fatal(&end.stop, 5000);
     CREW_MUST(ms >= 0 && ms < 1000 && end.stop.cause.rank == 3, "rank %d was told after %d ms", rank, ms);
     crew_leave(&end);
@@ -367,7 +374,9 @@ int main(void)
     tcase_add_test(tc, hundreds_of_clients_at_once_do_no_harm);
     tcase_add_test(tc, many_rounds_leave_descriptors_threads_and_memory_flat);
     tcase_add_test(tc, processes_meet_again_and_again_without_leaks);
+#ifndef __SANITIZE_THREAD__
     tcase_add_test(tc, a_forked_child_has_dead_copies_and_harms_nobody);
+#endif
     tcase_add_test(tc, one_host_without_any_interface_works);
     tcase_add_test(tc, two_hosts_meet_over_the_network);
     tcase_add_test(tc, an_interface_that_does_not_exist_is_an_error_with_the_real_ones);
