@@ -386,6 +386,8 @@ void link_close_all(struct boot *boot);
 /* The neighbour towards lower ranks is gone: find another. */
 void link_reparent(struct boot *boot);
 void link_reparent_fire(struct service *service, struct timer *timer);
+/* True while a living rank should have its uplink here but has not come yet. */
+bool link_has_orphans(const struct boot *boot);
 void link_peer_gone(struct boot *boot, int rank);
 /* A peer said goodbye: no new link to it. What it sent before is still read, until its connections end. */
 void link_peer_departed(struct boot *boot, int rank);

@@ -18,7 +18,9 @@
 #include "base/log.h"
 #include "boot_internal.h"
 
-enum { LINK_TRIES = 6 }; /* 1+2+4+8+16 ms: longer than a full backlog, shorter than a person's patience */
+/* For errors that may pass, like a full backlog: 1+2+4+8+16+32 ms. A listener lives as long as its rank, so where
+   nobody listens another try is in vain. */
+enum { LINK_TRIES = 6 };
 /* After a goodbye: most often everybody is leaving, and looking for a new uplink would be in vain. */
 #define REPARENT_PAUSE (5 * CLOCK_MS)
 
@@ -56,7 +58,7 @@ static void link_dialled(struct service *service, struct dial *dial, struct conn
         return;
     }
     /* Init is ended by its own deadline, and a frozen peer by whoever waits for it. */
-    bool hopeless = dial->refused || (!dial->slow && peer->tries >= LINK_TRIES);
+    bool hopeless = dial->refused || dial->nobody || (!dial->slow && peer->tries >= LINK_TRIES);
     if (boot->state == BOOT_LEAVING && (hopeless || !peer->pending)) {
         link_forget_dial(boot, dial->peer);
         return;
@@ -216,19 +218,40 @@ void link_close_all(struct boot *boot)
     }
 }
 
+static bool link_may_live(const struct boot *boot, int rank)
+{
+    const struct peer *peer = &boot->peers[rank];
+    return !peer->gone && !peer->departed && !peer->presumed;
+}
+
+/* Where `rank` should have its uplink, as far as we know who lives; -1 for the lowest. */
+static int link_uplink_of(const struct boot *boot, int rank)
+{
+    int to = link_tree_parent(rank);
+    while (to >= 0 && !link_may_live(boot, to))
+        to = link_tree_parent(to);
+    for (int i = 0; to < 0 && i < rank; i++)
+        if (link_may_live(boot, i))
+            to = i;
+    return to;
+}
+
 void link_reparent(struct boot *boot)
 {
     if (boot->state != BOOT_LIVE)
         return;
-    int to = link_tree_parent(boot->rank);
-    while (to >= 0 && (boot->peers[to].gone || boot->peers[to].departed))
-        to = link_tree_parent(to);
-    for (int i = 0; to < 0 && i < boot->rank; i++)
-        if (!boot->peers[i].gone && !boot->peers[i].departed)
-            to = i;
-    boot->uplink = to;
-    if (to >= 0)
-        link_want(boot, to);
+    boot->uplink = link_uplink_of(boot, boot->rank);
+    if (boot->uplink >= 0)
+        link_want(boot, boot->uplink);
+}
+
+bool link_has_orphans(const struct boot *boot)
+{
+    for (int i = 0; i < boot->size; i++)
+        if (i != boot->rank && !boot->peers[i].link && link_may_live(boot, i) && !boot->peers[i].reported &&
+            link_uplink_of(boot, i) == boot->rank)
+            return true;
+    return false;
 }
 
 void link_reparent_fire(struct service *service, struct timer *timer)

@@ -175,6 +175,8 @@ void liveness_absent(struct boot *boot, int rank)
     peer->presumed = true;
     peer->verdict.fire = inquest_timer;
     timer_set(boot->service, &peer->verdict, clock_ns() + INQUEST_TIME);
+    if (boot->uplink == rank)
+        link_reparent(boot);
 }
 
 void liveness_go(struct boot *boot)

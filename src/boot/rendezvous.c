@@ -27,6 +27,8 @@
 #define ROOT_GRACE (300 * CLOCK_MS)
 /* How long boot_destroy may take to get its last bytes out. */
 #define LEAVE_TIME (500 * CLOCK_MS)
+/* And how long for those who lost their neighbour and look for us. */
+#define ORPHAN_TIME (50 * CLOCK_MS)
 
 /* ---- small things ------------------------------------------------------------------------------------------------ */
 
@@ -694,6 +696,18 @@ static void leave_in_good_order(struct boot *boot)
     leave_wait(boot, links_flushed, limit);
 }
 
+/*
+ * After a failure the ranks below a dead one are on their way to us, and we may be the only one who can tell them why:
+ * give them a moment before we go too.
+ */
+static void leave_after_failure(struct boot *boot)
+{
+    uint64_t limit = clock_ns() + ORPHAN_TIME;
+    while (boot->state == BOOT_LIVE && link_has_orphans(boot) && clock_ns() < limit)
+        boot_sleep(boot, clock_ns() + CLOCK_MS);
+    liveness_left(boot, boot->rank, stop_cause(boot->stop));
+}
+
 void boot_destroy(struct boot *boot)
 {
     if (!boot || !service_alive(boot->service))
@@ -702,9 +716,8 @@ void boot_destroy(struct boot *boot)
     pthread_mutex_lock(&service->lock);
     if (stop_seen(boot->stop) != STOP_FATAL)
         leave_in_good_order(boot);
-    const struct cause *cause = stop_cause(boot->stop);
-    if (cause)
-        liveness_left(boot, boot->rank, cause);
+    if (stop_cause(boot->stop))
+        leave_after_failure(boot);
     boot_free(boot);
     pthread_mutex_unlock(&service->lock);
     service_put(service);

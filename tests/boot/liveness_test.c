@@ -141,6 +141,7 @@ static void rank_with_a_child(const struct crew *crew, int rank)
     crew_must_join(&end, crew, rank, crew->arg);
     CREW_MUST(boot_barrier(end.boot, deadline_in(20 * CLOCK_S)) == QUIRE_OK, "barrier");
     if (rank == 1) {
+        crew_sleep_ms(30); /* let the others out of the barrier */
         if (fork() == 0) {
 
             crew_sleep_ms(1500);
