@@ -29,9 +29,11 @@
 #include "service.h"
 
 /* The longest a wait sleeps before it looks at the stop word again. */
-#define BOOT_STOP_LOOK (10 * CLOCK_MS)
+#define BOOT_STOP_LOOK (20 * CLOCK_MS)
 /* How long a stranger may take over its handshake. */
 #define BOOT_STRANGER_TIME (900 * CLOCK_MS)
+/* And one that has shown the key, to go on. */
+#define BOOT_MEMBER_TIME (30 * CLOCK_S)
 
 struct service;
 struct conn;
@@ -104,7 +106,6 @@ socklen_t service_unix_name(const char *name, struct sockaddr_storage *out);
 socklen_t service_door_name(uint64_t door, struct sockaddr_storage *out);
 /* Greets those who waited for a communicator that is known only now. */
 void service_greet_parked(struct service *service);
-void service_check(struct service *service);
 
 /* ---- connections ------------------------------------------------------------------------------------------------- */
 
@@ -358,7 +359,8 @@ void boot_changed(struct boot *boot);
 /* Tells the root when all links of this rank's place in the tree stand. */
 void boot_maybe_ready(struct boot *boot);
 void boot_free(struct boot *boot);
-void boot_check(const struct boot *boot);
+/* The invariants of a boot with a table. Lock held. For tests. */
+bool boot_check(const struct boot *boot);
 /* Sleeps until something changes, at most until `deadline` or BOOT_STOP_LOOK. Lock held. */
 void boot_sleep(struct boot *boot, uint64_t deadline);
 /* INVALID_USAGE in a forked child or for NULL. */

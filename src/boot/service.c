@@ -138,8 +138,8 @@ static bool greet(struct service *service, struct conn *conn)
         conn->boot = boot;
         conn->peer = hello->from;
     }
-    if (conn->role == CONN_PARKED) /* it was we who were late */
-        timer_set(service, &conn->timer, clock_ns() + BOOT_STRANGER_TIME);
+    /* It knows the key, so it is no stranger: if it was stopped half way, dropping it would look like our death. */
+    timer_set(service, &conn->timer, clock_ns() + BOOT_MEMBER_TIME);
     conn->role = CONN_GREETED;
     return conn_say(service, conn, WIRE_ACK, 0, NULL);
 refuse:
@@ -154,7 +154,7 @@ static void confirmed(struct service *service, struct conn *conn)
     switch (conn->hello.purpose) {
     case WIRE_FOR_JOIN:
         conn->role = CONN_JOINING;
-        timer_set(service, &conn->timer, clock_ns() + BOOT_STRANGER_TIME);
+        timer_set(service, &conn->timer, clock_ns() + BOOT_MEMBER_TIME);
         return;
     case WIRE_FOR_LINK:
         link_attach(conn->boot, conn->peer, conn);
@@ -198,6 +198,15 @@ static void stranger_late(struct service *service, struct timer *timer)
     struct conn *conn = (struct conn *)((char *)timer - offsetof(struct conn, timer));
     if (conn->role == CONN_PARKED) {
         greet(service, conn); /* not a stranger any more, so this refuses */
+        return;
+    }
+    enum conn_role was = conn->role;
+    conn_drain(service, conn); /* was it slow, or were we? */
+    if (conn->dead)
+        return;
+    if (conn->role != was) {
+        if (conn->role == CONN_PARKED)
+            timer_set(service, timer, clock_ns() + BOOT_STRANGER_TIME);
         return;
     }
     log_debug("dropped a connection that did not introduce itself in time");

@@ -2,7 +2,16 @@
 /* liveness_test.c - dead ranks are noticed, named with how they died, and told to everyone; a goodbye is no death. */
 #include <check.h>
 
+#include "boot/boot_internal.h"
 #include "crew.h"
+
+static bool is_sound(struct boot *boot)
+{
+    pthread_mutex_lock(&boot->service->lock);
+    bool ok = boot_check(boot);
+    pthread_mutex_unlock(&boot->service->lock);
+    return ok;
+}
 
 struct plan {
     const char *job;
@@ -38,6 +47,7 @@ static void rank_among_the_doomed(const struct crew *crew, int rank)
         snprintf(expect, sizeof(expect), "was killed by signal %d", plan->how);
     CREW_MUST(strstr(cause->text, expect), "no '%s' in: %s", expect, cause->text);
     CREW_MUST(boot_barrier(end.boot, DEADLINE_NEVER) == QUIRE_ERR_PEER_FAILED, "later calls");
+    CREW_MUST(is_sound(end.boot), "invariants after a death");
     crew_leave(&end);
 }
 
@@ -99,6 +109,7 @@ static void rank_that_leaves_in_good_order(const struct crew *crew, int rank)
         CREW_MUST(!boot_departed(end.boot, i), "rank %d has not left yet", i);
     crew_sleep_ms(10);
     CREW_MUST(stop_seen(&end.stop) == STOP_NONE, "rank %d: %s", rank, end.stop.cause.text);
+    CREW_MUST(is_sound(end.boot), "invariants after goodbyes");
     crew_leave(&end);
 }
 
