@@ -101,6 +101,8 @@ void timer_clear(struct service *service, struct timer *timer);
 struct listener *service_listen(struct service *service, const struct sockaddr *address, socklen_t length,
                                 const char *where);
 void service_unlisten(struct service *service, struct listener *listener);
+/* False for a Unix socket to another user's process: abstract names can be taken by anyone. True for TCP. */
+bool service_may_trust(int fd);
 /* The abstract address "quire-<name>". */
 socklen_t service_unix_name(const char *name, struct sockaddr_storage *out);
 socklen_t service_door_name(uint64_t door, struct sockaddr_storage *out);

@@ -76,6 +76,11 @@ static void dial_try(struct dial *dial, int slot, const struct sockaddr_storage 
         }
         later = true;
     }
+    if (!later && !service_may_trust(fd)) {
+        dial_answer(dial, "another user's process holds that name");
+        close(fd);
+        return;
+    }
     struct conn *conn = conn_new(service, fd, CONN_DIALLING, later ? EPOLLIN | EPOLLOUT : EPOLLIN);
     if (!conn) {
         dial_answer(dial, "no memory or descriptors for a connection");

@@ -219,6 +219,17 @@ static void listener_resume(struct service *service, struct timer *timer)
     source_watch(service, &listener->source, EPOLLIN);
 }
 
+bool service_may_trust(int fd)
+{
+    struct ucred cred;
+    socklen_t length = sizeof(cred);
+    int domain = 0;
+    socklen_t domain_length = sizeof(domain);
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_length) != 0 || domain != AF_UNIX)
+        return true;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) == 0 && (cred.uid == geteuid() || cred.uid == 0);
+}
+
 static void listener_ready(struct service *service, struct source *source, uint32_t events)
 {
     struct listener *listener = (struct listener *)source;
@@ -231,6 +242,11 @@ static void listener_ready(struct service *service, struct source *source, uint3
                 timer_set(service, &listener->pause, clock_ns() + 50 * CLOCK_MS);
             }
             return;
+        }
+        if (!service_may_trust(fd)) {
+            log_debug("dropped a connection from another user's process");
+            close(fd);
+            continue;
         }
         int one = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* fails for Unix sockets, rightly */

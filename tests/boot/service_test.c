@@ -183,7 +183,7 @@ START_TEST(many_rounds_leave_descriptors_threads_and_memory_flat)
         quire_unique_id id;
         ck_assert_int_eq(boot_make_id(&id), QUIRE_OK);
         ck_assert_int_eq(crew_join(&end[0], 0, 1, BOOT_MEET_ID, &id, NULL, 20 * CLOCK_S), QUIRE_OK);
-        ck_assert_int_eq(crew_join(&end[1], 0, 1, BOOT_MEET_JOB, NULL, "rounds", 20 * CLOCK_S), QUIRE_OK);
+        ck_assert_int_eq(crew_join(&end[1], 0, 1, BOOT_MEET_JOB, NULL, crew_job(), 20 * CLOCK_S), QUIRE_OK);
         ck_assert_int_eq(boot_barrier(end[0].boot, deadline_in(CLOCK_S)), QUIRE_OK);
         crew_leave(&end[1]);
         crew_leave(&end[0]);
@@ -243,7 +243,7 @@ static void rank_that_forks(const struct crew *crew, int rank)
                 CREW_MUST(boot_barrier(end.boot, DEADLINE_NEVER) == QUIRE_ERR_INVALID_USAGE, "barrier in a child");
                 CREW_MUST(boot_dial(end.boot, 1, 1, DEADLINE_NEVER, &fd) == QUIRE_ERR_INVALID_USAGE, "dial in a child");
                 struct crew_end own;
-                quire_status_t st = crew_join(&own, 0, 1, BOOT_MEET_JOB, NULL, "child", 20 * CLOCK_S);
+                quire_status_t st = crew_join(&own, 0, 1, BOOT_MEET_JOB, NULL, crew_job(), 20 * CLOCK_S);
                 CREW_MUST(st == QUIRE_OK, "a child may have its own");
                 crew_leave(&own);
                 boot_destroy(end.boot);
