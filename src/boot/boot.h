@@ -54,7 +54,8 @@ struct boot_peer {
 
 /* Collective over all ranks of the id. On error nothing is left behind and *boot isn't written. */
 quire_status_t boot_create(struct boot **boot, const struct boot_options *options);
-/* Says goodbye to the neighbours (unless the stop word is fatal), closes everything. NULL is fine. Never waits for a peer. */
+/* Says goodbye to the neighbours (unless the stop word is fatal), closes everything. NULL is fine. Never waits for a
+   peer: at most half a second for bytes on their way out, two for messages whose connection is being made. */
 void boot_destroy(struct boot *boot);
 
 /* Makes an id; this process becomes its root until all ranks came, or it ends. */
