@@ -21,6 +21,7 @@ CFLAGS_  := -std=gnu11 -D_GNU_SOURCE $(OPT) -g -fPIC -pthread -fvisibility=hidde
             -Iinclude -Isrc -Itransport -Itopology -Ialgorithms $(CFLAGS)
 LDFLAGS_ := -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 LIBS     := -lhwloc -lm
+CHECK_LIBS = $(shell pkg-config --libs check 2>/dev/null || echo -lcheck_pic -lsubunit -lrt -lm)
 
 LIB_SRC  := $(sort $(wildcard src/*/*.c transport/*.c topology/*.c algorithms/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
@@ -67,7 +68,7 @@ $(BUILD)/%_perf: $(BUILD)/obj/perf/%_perf.o $(PERF_LIB) $(BUILD)/libquire.so
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(PERF_LIB) -L$(BUILD) -lquire -lm -Wl,-rpath,'$$ORIGIN'
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libquire.a
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(TEST_LIB) $(BUILD)/libquire.a $(LIBS) -lcheck -lsubunit -lrt
+	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(TEST_LIB) $(BUILD)/libquire.a $(LIBS) $(CHECK_LIBS)
 
 clean:
 	$(Q)rm -rf $(BUILD)
