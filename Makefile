@@ -4,7 +4,7 @@
 BUILD    ?= build
 PREFIX   ?= /usr/local
 DESTDIR  ?=
-CC       ?= gcc
+CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 V        ?= 0
 WERROR   ?= 0
 SANITIZE ?=
@@ -18,7 +18,7 @@ OPT      ?= -O3
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter
 CFLAGS_  := -std=gnu11 -D_GNU_SOURCE $(OPT) -g -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WARN) \
             $(if $(filter 1,$(WERROR)),-Werror) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) \
-            -Iinclude -Isrc -Itransport -Itopology -Ialgorithms $(CFLAGS)
+            -Iinclude -Isrc -Itransport -Itopology -Ialgorithms -Itests $(CFLAGS)
 LDFLAGS_ := -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 LIBS     := -lhwloc -lm
 CHECK_LIBS = $(shell pkg-config --libs check 2>/dev/null || echo -lcheck_pic -lsubunit -lrt -lm)
@@ -33,13 +33,62 @@ PERF_LIB := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(filter-out $(PERF_SRC),$(wi
 TEST_SRC := $(sort $(wildcard tests/*/*_test.c))
 TESTS    := $(TEST_SRC:tests/%.c=$(BUILD)/tests/%)
 TEST_LIB := $(patsubst %.c,$(BUILD)/obj/%.o,$(sort $(wildcard tests/harness/*.c)))
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/*_fuzz.c))
+FUZZERS  := $(FUZZ_SRC:tests/fuzz/%_fuzz.c=$(BUILD)/fuzz/%)
+MAN      := $(wildcard docs/man/*.1)
 
-all: lib tools perf
+all: lib tools perf ## build the library, the tools and the perf binaries
 
 lib: $(BUILD)/libquire.so $(BUILD)/libquire.a $(BUILD)/quire.pc
 tools: $(TOOLS)
 perf: $(PERFS)
 tests: $(TESTS)
+fuzz: $(FUZZERS) ## build the fuzz targets (FUZZ=1 CC=clang: with libFuzzer)
+
+demo: deps ## install what is missing, build, run a checked all_reduce on 4 processes
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)BUILD=$(BUILD) tools/demo.sh
+
+check: deps ## install what is missing, build, run the tests
+	$(Q)$(MAKE) --no-print-directory all tests fuzz
+	$(Q)BUILD=$(BUILD) tests/run-tests.sh
+
+check-long: export QUIRE_TEST_LONG = 1
+check-long: check ## the same, with the long forms of the tests
+
+# A sanitizer build has its own tree. Kernels at -O1 are slow but the same code.
+check-asan: ## tests under the address sanitizer
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address OPT=-O1 all tests fuzz
+	$(Q)BUILD=$(BUILD)-asan SANITIZE=address tests/run-tests.sh
+check-ubsan: ## tests under the undefined behaviour sanitizer
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-ubsan SANITIZE=undefined OPT=-O1 all tests fuzz
+	$(Q)BUILD=$(BUILD)-ubsan SANITIZE=undefined tests/run-tests.sh
+check-tsan: ## tests under the thread sanitizer
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT=-O1 all tests
+	$(Q)BUILD=$(BUILD)-tsan SANITIZE=thread tests/run-tests.sh
+
+lint: ## formatting, static checks, borders between rooms, exports
+	$(Q)BUILD=$(BUILD) scripts/lint/run
+
+format: ## clang-format all sources in place
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+
+deps: ## install missing Debian packages (root or sudo), or print the line to run
+	$(Q)scripts/deps.sh
+
+install: all ## install to PREFIX (default /usr/local) under DESTDIR
+	$(Q)install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -m 644 include/quire.h $(DESTDIR)$(PREFIX)/include/
+	$(Q)install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/
+	$(Q)ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libquire.so
+	$(Q)install -m 644 $(BUILD)/libquire.a $(DESTDIR)$(PREFIX)/lib/
+	$(Q)install -m 644 $(BUILD)/quire.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	$(Q)install -m 755 $(TOOLS) $(PERFS) $(DESTDIR)$(PREFIX)/bin/
+	$(Q)$(if $(MAN),install -d $(DESTDIR)$(PREFIX)/share/man/man1 && install -m 644 $(MAN) $(DESTDIR)$(PREFIX)/share/man/man1/)
+
+uninstall: ## remove what install put there
+	$(Q)cd $(DESTDIR)$(PREFIX) && rm -f include/quire.h lib/$(SONAME) lib/libquire.so lib/libquire.a \
+		lib/pkgconfig/quire.pc $(addprefix bin/,$(notdir $(TOOLS) $(PERFS))) $(addprefix share/man/man1/,$(notdir $(MAN)))
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -49,8 +98,10 @@ $(BUILD)/libquire.a: $(LIB_OBJ)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $(LIB_OBJ)
 
 $(BUILD)/$(SONAME): $(LIB_OBJ) src/api/exports.map
-	$(call say,LD,$@)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/api/exports.map -Wl,-z,defs \
-		$(LDFLAGS_) -o $@ $(LIB_OBJ) $(LIBS)
+	$(call say,LD,$@)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/api/exports.map \
+		$(if $(SANITIZE),,-Wl$(comma)-z$(comma)defs) $(LDFLAGS_) -o $@ $(LIB_OBJ) $(LIBS)
+
+comma := ,
 
 $(BUILD)/libquire.so: $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $@
@@ -59,8 +110,8 @@ $(BUILD)/quire.pc: Makefile
 	@mkdir -p $(@D)
 	$(Q)printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: quire\nDescription: collective communication library\nVersion: %s\nLibs: -L$${libdir} -lquire\nLibs.private: -lhwloc -lm -pthread\nCflags: -I$${includedir}\n' '$(PREFIX)' '$(VERSION)' > $@
 
-# Tools that show the inside (plans, knobs) link the static library; the others use the shared one as a user would.
-$(BUILD)/quire-plan: $(BUILD)/obj/tools/quire-plan.o $(BUILD)/libquire.a
+# Tools that show the inside (plans, machine) link the static library; the others use the shared one as a user would.
+$(BUILD)/quire-plan $(BUILD)/quire-info: $(BUILD)/quire-%: $(BUILD)/obj/tools/quire-%.o $(BUILD)/libquire.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(BUILD)/libquire.a $(LIBS)
 $(BUILD)/quire-%: $(BUILD)/obj/tools/quire-%.o $(BUILD)/libquire.so
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< -L$(BUILD) -lquire -Wl,-rpath,'$$ORIGIN'
@@ -70,9 +121,20 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libquire.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(TEST_LIB) $(BUILD)/libquire.a $(LIBS) $(CHECK_LIBS)
 
-clean:
-	$(Q)rm -rf $(BUILD)
+# A fuzz target is one function; driver.c makes it a program for any compiler, FUZZ=1 links libFuzzer instead.
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(BUILD)/obj/tests/fuzz/driver.o $(BUILD)/libquire.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS_) $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $< \
+		$(if $(FUZZ),,$(BUILD)/obj/tests/fuzz/driver.o) $(BUILD)/libquire.a $(LIBS)
 
-.PHONY: all lib tools perf tests clean
+clean: ## remove the build trees
+	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo '  V=1 shows commands, CC=clang, WERROR=1, BUILD=dir, PREFIX=dir'
+
+.PHONY: all lib tools perf tests fuzz demo check check-long check-asan check-ubsan check-tsan lint format deps install \
+        uninstall clean help
 .SECONDARY:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "comm.h"
 #include "comm_internal.h"
+#include "shm.h"
 
 enum {
     ASK_AT_ONCE = 8,      /* boards looked at in one go */
@@ -62,10 +63,17 @@ static uint64_t *missing_of(struct exec_run *run, int size)
     return mask;
 }
 
+/* A local peer's board is a page that this process maps; a remote one is asked for. */
 static quire_status_t board_of(struct quire_comm *comm, int rank, uint64_t sequence, enum board_answer *answer,
                                struct op_name *name, uint64_t *posted)
 {
-    return boot_ask_board(comm->boot, rank, sequence, answer, name, posted, deadline_in(ASK_NS));
+    const struct transport_end *end = comm->ends[comm->via[rank]];
+    const struct board_page *page = end->transport == &transport_shm ? shm_board(end, rank) : NULL;
+    if (page == NULL)
+        return boot_ask_board(comm->boot, rank, sequence, answer, name, posted, deadline_in(ASK_NS));
+    *answer = board_read(page, sequence, name);
+    *posted = atom_load_acquire(&page->posted);
+    return QUIRE_OK;
 }
 
 /* ---- mismatch ---------------------------------------------------------------------------------------------------- */
