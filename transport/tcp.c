@@ -287,6 +287,33 @@ static void batch_advance(struct tcp_peer *peer, size_t bytes)
         peer->batch_first = peer->batch_count = 0;
 }
 
+/* Lets the fault injector act on the frame that goes out next; false: not now. */
+static bool disturb(struct tcp_end *tcp, struct tcp_peer *peer)
+{
+    struct tcp_frame *f = &peer->batch[peer->batch_first];
+    if (peer->batch_done != 0)
+        return true;
+    switch (tcp_fault_next(tcp->fault, peer->rank)) {
+    case TCP_FAULT_HOLD:
+        return false;
+    case TCP_FAULT_DROP:
+        batch_advance(peer, f->whole);
+        return peer->batch_count != 0;
+    case TCP_FAULT_CORRUPT:
+        f->header.name.count ^= 1; /* without sealing it again */
+        return true;
+    case TCP_FAULT_CORRUPT_BYTES:
+        f->sum ^= 1;
+        return true;
+    case TCP_FAULT_KILL:
+        (void)shutdown(peer->fd, SHUT_RDWR);
+        return true;
+    case TCP_FAULT_NONE:
+        break;
+    }
+    return true;
+}
+
 static void send_some(struct tcp_end *tcp, struct tcp_peer *peer, bool *moved)
 {
     struct iovec v[3 * BATCH];
@@ -295,7 +322,7 @@ static void send_some(struct tcp_end *tcp, struct tcp_peer *peer, bool *moved)
             fill_batch(tcp, peer);
         if (peer->batch_count == 0)
             return;
-        if (tcp->fault != NULL && !tcp_fault_allows(tcp->fault, peer->rank, peer->fd))
+        if (tcp->fault != NULL && !disturb(tcp, peer))
             return;
         struct msghdr message = {.msg_iov = v, .msg_iovlen = (size_t)batch_vectors(peer, v)};
         ssize_t n = sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -559,6 +586,7 @@ static void tcp_close(struct transport_end *end)
     see_off(tcp);
     for (int i = 0; i < tcp->count; i++)
         peer_free(tcp->env->lanes, tcp->peers[i]);
+    tcp_fault_free(tcp->fault);
     free(tcp->polls);
     free(tcp->peers);
     free(tcp);

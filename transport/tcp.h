@@ -7,11 +7,20 @@
 
 struct tcp_fault;
 
-/* From now on frames carry payload checksums, and each batch asks tcp_fault_allows before it goes out. */
+enum tcp_fault_action {
+    TCP_FAULT_NONE,
+    TCP_FAULT_HOLD,          /* not now: ask again */
+    TCP_FAULT_DROP,          /* the frame is lost on the way */
+    TCP_FAULT_CORRUPT,       /* a bit of its header flips */
+    TCP_FAULT_CORRUPT_BYTES, /* a bit of its payload's checksum flips, as if one of the payload had */
+    TCP_FAULT_KILL           /* the connection breaks */
+};
+
+/* From now on frames carry payload checksums, and each frame asks tcp_fault_next. The end owns `fault`. */
 void tcp_set_fault(struct transport_end *end, struct tcp_fault *fault);
-/*
- * In wrap_fault.c. False: not now (a delay). To drop or corrupt it writes to `fd` itself, or shuts it down.
- */
-bool tcp_fault_allows(struct tcp_fault *fault, int rank, int fd);
+
+/* In wrap_fault.c. */
+enum tcp_fault_action tcp_fault_next(struct tcp_fault *fault, int rank);
+void tcp_fault_free(struct tcp_fault *fault);
 
 #endif

@@ -21,6 +21,7 @@
 #include "comm_internal.h"
 #include "segment.h"
 #include "topology.h"
+#include "wrap_fault.h"
 
 quire_status_t comm_check_config(const quire_config *config)
 {
@@ -121,6 +122,8 @@ static quire_status_t open_transports(struct quire_comm *comm, uint8_t (*blobs)[
         if (!transport_wanted(comm, transport_all[i]))
             continue;
         quire_status_t st = transport_all[i]->open(&comm->ends[i], &comm->env, blobs[i]);
+        if (st == QUIRE_OK && knob_is_set(KNOB_FAULT))
+            st = wrap_fault(comm->ends[i], knob_text(KNOB_FAULT));
         if (st != QUIRE_OK)
             return st;
     }

@@ -177,6 +177,7 @@ struct plan_check_options {
     uint32_t depth;  /* slots in each lane, as the executor will have */
     uint32_t passes; /* passes to run, at least 3 to see reuse */
     bool in_place;   /* IN and OUT are the same memory */
+    bool canonical;  /* also prove that reductions follow the canonical order of addition */
 };
 /*
  * Proves, for the plans of all `ranks` ranks of one shape: each output block holds each contribution exactly once

@@ -135,7 +135,8 @@ static quire_status_t prove(const struct planner *planner, const struct plan_sha
     for (uint32_t r = 0; st == QUIRE_OK && r < shape->ranks; r++)
         st = algorithm_emit(shape, r, &plans[r]);
     for (int in_place = 0; st == QUIRE_OK && in_place < 2; in_place++) {
-        struct plan_check_options options = {planner->facts.lane_depth, 3, in_place != 0};
+        struct plan_check_options options = {planner->facts.lane_depth, 3, in_place != 0,
+                                             algorithm_get((enum algorithm_id)shape->algorithm)->canonical};
         st = plan_check((const struct plan *const *)plans, shape->ranks, &options);
     }
     for (uint32_t r = 0; plans != NULL && r < shape->ranks; r++)
