@@ -5,7 +5,8 @@
  * The rules, for all_reduce of S bytes on n ranks that share memory (bytes each rank's core moves):
  *   one_shot  copies S in and reads n-1 peers' S: n*S, one exchange
  *   two_shot  copies S(n-1)/n in, folds S/n from n-1 peers, reads S(n-1)/n back: about 3S, two exchanges
- * so one_shot wins while its extra (n-3)*S costs less than the second exchange; measured crossovers set the limits.
+ * so one_shot wins while its extra (n-3)*S costs less than the second exchange, and for two ranks always; measured
+ * crossovers set the limits.
  * Over sockets a wide lane costs its producer n-1 sends, so large requests go around a ring: 2S(n-1)/n per link.
  */
 #include "planner.h"
@@ -38,7 +39,7 @@ struct planner {
 size_t planner_one_shot_max(uint32_t ranks)
 {
     if (ranks <= 2)
-        return (size_t)256 << 10;
+        return SIZE_MAX; /* two_shot moves no less and waits twice: slower at every size, near or far cores */
     if (ranks <= 4)
         return (size_t)32 << 10;
     return ((size_t)64 << 10) / ranks;
