@@ -14,8 +14,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -38,25 +36,60 @@ static struct entry *entry_of(struct lane_segment *segment)
     return (struct entry *)((uint8_t *)segment - offsetof(struct entry, segment));
 }
 
-static quire_status_t no_memory(size_t wanted, const char *what)
+/* A number behind `key` in a small text file, UINT64_MAX when there is none ("max" included). */
+static uint64_t read_number(const char *path, const char *key)
 {
-    struct sysinfo info;
-    uint64_t left = sysinfo(&info) == 0 ? (uint64_t)info.freeram * info.mem_unit : 0;
-    char want[16], have[16];
-    return quire_fail(QUIRE_ERR_RESOURCE, "shared memory: %s of %s failed (%m); about %s of memory are free", what,
-                      bytes_size_text(wanted, want), bytes_size_text(left, have));
+    char text[2048];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return UINT64_MAX;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (n <= 0)
+        return UINT64_MAX;
+    text[n] = '\0';
+    const char *at = strstr(text, key);
+    if (at == NULL)
+        return UINT64_MAX;
+    at += strlen(key) + strspn(at + strlen(key), " ");
+    return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : UINT64_MAX;
 }
 
+/* Bytes that can still be had without the kernel killing somebody for them: the machine's, and the control group's. */
+static uint64_t memory_left(void)
+{
+    uint64_t left = read_number("/proc/meminfo", "MemAvailable:");
+    uint64_t max = read_number("/sys/fs/cgroup/memory.max", ""), used = read_number("/sys/fs/cgroup/memory.current", "");
+    left = left == UINT64_MAX ? left : left * 1024;
+    if (max != UINT64_MAX && used != UINT64_MAX) {
+        uint64_t group = max > used ? max - used : 0;
+        left = group < left ? group : left;
+    }
+    return left;
+}
+
+static quire_status_t no_memory(size_t wanted, const char *what, const char *why)
+{
+    char want[16], have[16];
+    return quire_fail(QUIRE_ERR_RESOURCE, "shared memory: %s of %s failed (%s); about %s of memory are free", what,
+                      bytes_size_text(wanted, want), why, bytes_size_text(memory_left(), have));
+}
+
+/*
+ * fallocate fails only when nothing at all is left, and by then the kernel may have killed a process to make room. So
+ * what can be known is asked first; the race that is left is the one every allocation has.
+ */
 quire_status_t segment_back(struct lane_segment *segment, size_t offset, size_t bytes)
 {
     if (offset > segment->bytes || bytes > segment->bytes - offset)
         return QUIRE_BUG("backing [%zu, +%zu) of a segment of %zu bytes", offset, bytes, segment->bytes);
+    if (bytes > memory_left())
+        return no_memory(bytes, "reserving pages", "more than there is");
     int error;
     do
         error = fallocate(segment->fd, 0, (off_t)offset, (off_t)bytes) == 0 ? 0 : errno;
     while (error == EINTR);
-    errno = error;
-    return error == 0 ? QUIRE_OK : no_memory(bytes, "reserving pages");
+    return error == 0 ? QUIRE_OK : no_memory(bytes, "reserving pages", strerror(error));
 }
 
 /* A file size over this limit would raise SIGXFSZ. */
@@ -114,14 +147,14 @@ quire_status_t segment_create(struct lane_segment **out, size_t bytes, size_t ba
     }
     if (ftruncate(segment->fd, (off_t)bytes) != 0 || fstat(segment->fd, &stat) != 0 ||
         fcntl(segment->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        st = no_memory(bytes, "a segment");
+        st = no_memory(bytes, "a segment", strerror(errno));
         goto no_map;
     }
     if (backed != 0 && (st = segment_back(segment, 0, backed)) != QUIRE_OK)
         goto no_map;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
     if (base == MAP_FAILED) {
-        st = no_memory(bytes, "mapping");
+        st = no_memory(bytes, "mapping", strerror(errno));
         goto no_map;
     }
     segment->base = base;
@@ -178,7 +211,7 @@ static quire_status_t map_new(struct entry *entry, int fd, const struct stat *st
         return quire_fail(QUIRE_ERR_RESOURCE, "duplicating a segment's descriptor: %m");
     void *base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
     if (base == MAP_FAILED) {
-        quire_status_t st = no_memory(segment->bytes, "mapping a peer's segment");
+        quire_status_t st = no_memory(segment->bytes, "mapping a peer's segment", strerror(errno));
         close(segment->fd);
         return st;
     }
