@@ -7,9 +7,12 @@
 #include "base/status.h"
 
 static const struct algorithm *const all[ALGORITHM_COUNT] = {
-    [ALGORITHM_ONE_SHOT] = &algorithm_one_shot,   [ALGORITHM_TWO_SHOT] = &algorithm_two_shot,
-    [ALGORITHM_RING] = &algorithm_ring,           [ALGORITHM_BINOMIAL] = &algorithm_binomial,
-    [ALGORITHM_DISSEMINATION] = &algorithm_dissemination, [ALGORITHM_PAIR] = &algorithm_pair,
+    [ALGORITHM_ONE_SHOT] = &algorithm_one_shot,
+    [ALGORITHM_TWO_SHOT] = &algorithm_two_shot,
+    [ALGORITHM_RING] = &algorithm_ring,
+    [ALGORITHM_BINOMIAL] = &algorithm_binomial,
+    [ALGORITHM_DISSEMINATION] = &algorithm_dissemination,
+    [ALGORITHM_PAIR] = &algorithm_pair,
 };
 
 const struct algorithm *algorithm_get(enum algorithm_id id)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pair.c - send and receive: one step over the pair's own lane. shape.root is the peer (this rank itself is allowed). */
+/* pair.c - send and receive: one step over the pair's own lane. shape.root is the peer (this rank itself is allowed).
+ */
 #include "emit.h"
 
 static const char *unfit(const struct plan_shape *shape)

@@ -111,7 +111,8 @@ typedef struct quire_stream quire_stream; /* an ordered queue of work */
 typedef struct quire_event quire_event;   /* a point in a stream */
 
 #define QUIRE_UNIQUE_ID_BYTES 128
-/* Names one communicator before it exists: addresses, port, a 128-bit random key. Plain bytes; carry it by any means. */
+/* Names one communicator before it exists: addresses, port, a 128-bit random key. Plain bytes; carry it by any means.
+ */
 typedef struct {
     unsigned char bytes[QUIRE_UNIQUE_ID_BYTES];
 } quire_unique_id;
@@ -122,16 +123,19 @@ typedef struct {
  * defaults. Every rank passes the same values unless said otherwise.
  */
 typedef struct {
-    size_t size;          /* sizeof(quire_config), set by the initializer; guards against older headers */
-    int blocking;         /* 1: init returns when the communicator works. 0: init returns QUIRE_IN_PROGRESS, poll
-                             quire_comm_async_error until it is no longer IN_PROGRESS */
-    int timeout_ms;       /* operations, finalize, destroy: milliseconds of waiting; 0 none; default 600,000 */
-    int init_timeout_ms;  /* the same for init; default 120,000 */
-    int deterministic;    /* 1: canonical order of addition everywhere, see quire_all_reduce */
-    const char *name;     /* for logs and errors, copied; NULL: none. May differ between ranks */
-    const char *transport;/* NULL or "auto"; "shm" or "tcp" forces one. Overridden by QUIRE_TRANSPORT */
+    size_t size;           /* sizeof(quire_config), set by the initializer; guards against older headers */
+    int blocking;          /* 1: init returns when the communicator works. 0: init returns QUIRE_IN_PROGRESS, poll
+                              quire_comm_async_error until it is no longer IN_PROGRESS */
+    int timeout_ms;        /* operations, finalize, destroy: milliseconds of waiting; 0 none; default 600,000 */
+    int init_timeout_ms;   /* the same for init; default 120,000 */
+    int deterministic;     /* 1: canonical order of addition everywhere, see quire_all_reduce */
+    const char *name;      /* for logs and errors, copied; NULL: none. May differ between ranks */
+    const char *transport; /* NULL or "auto"; "shm" or "tcp" forces one. Overridden by QUIRE_TRANSPORT */
 } quire_config;
-#define QUIRE_CONFIG_INITIALIZER {sizeof(quire_config), 1, QUIRE_TIMEOUT_DEFAULT, QUIRE_TIMEOUT_DEFAULT, 0, NULL, NULL}
+#define QUIRE_CONFIG_INITIALIZER                                                                                       \
+    {                                                                                                                  \
+        sizeof(quire_config), 1, QUIRE_TIMEOUT_DEFAULT, QUIRE_TIMEOUT_DEFAULT, 0, NULL, NULL                           \
+    }
 
 /* ---- library ---------------------------------------------------------------------------------------------------- */
 
@@ -150,7 +154,7 @@ QUIRE_API const char *quire_collective_name(quire_collective_t collective);
 
 /* What the launcher told this process; see quire_launch_info. */
 typedef struct {
-    int rank;             /* -1 when no launcher was recognised */
+    int rank; /* -1 when no launcher was recognised */
     int size;
     int local_rank;       /* among the ranks of this host; -1 unknown */
     int local_size;       /* -1 unknown */
@@ -190,7 +194,8 @@ QUIRE_API quire_status_t quire_comm_init_all(quire_comm **comms, int size, const
 
 /* Waits for queued work and says goodbye to the peers; afterwards only queries and destroy are legal. Collective. */
 QUIRE_API quire_status_t quire_comm_finalize(quire_comm *comm);
-/* Frees. Finalizes first if the communicator is healthy, aborts it if it isn't. NULL is fine. The handle is dead after. */
+/* Frees. Finalizes first if the communicator is healthy, aborts it if it isn't. NULL is fine. The handle is dead after.
+ */
 QUIRE_API quire_status_t quire_comm_destroy(quire_comm *comm);
 /*
  * Local, needs no peer, from any thread: every call on this communicator returns QUIRE_ERR_ABORTED, peers see a failed
@@ -223,7 +228,8 @@ QUIRE_API quire_status_t quire_comm_device(const quire_comm *comm, int *device);
  */
 QUIRE_API quire_status_t quire_all_reduce(const void *send, void *recv, size_t count, quire_type_t type, quire_op_t op,
                                           quire_comm *comm, quire_stream *stream);
-/* recv = root's send; count elements. send is read at the root only, and may be NULL elsewhere. In place: send == recv. */
+/* recv = root's send; count elements. send is read at the root only, and may be NULL elsewhere. In place: send == recv.
+ */
 QUIRE_API quire_status_t quire_broadcast(const void *send, void *recv, size_t count, quire_type_t type, int root,
                                          quire_comm *comm, quire_stream *stream);
 /* Returns (or completes on the stream) after every rank has entered. */

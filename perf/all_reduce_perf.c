@@ -14,8 +14,12 @@ static quire_status_t call(const struct perf_call *c)
 
 int main(int argc, char **argv)
 {
-    static const struct perf_test test = {.name = "AllReduce", .binary = "all_reduce_perf",
-                                          .collective = QUIRE_ALL_REDUCE, .has_op = true, .checks_in_place = true,
-                                          .factor = factor, .call = call};
+    static const struct perf_test test = {.name = "AllReduce",
+                                          .binary = "all_reduce_perf",
+                                          .collective = QUIRE_ALL_REDUCE,
+                                          .has_op = true,
+                                          .checks_in_place = true,
+                                          .factor = factor,
+                                          .call = call};
     return perf_main(&test, argc, argv);
 }

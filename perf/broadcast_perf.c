@@ -14,8 +14,12 @@ static quire_status_t call(const struct perf_call *c)
 
 int main(int argc, char **argv)
 {
-    static const struct perf_test test = {.name = "Broadcast", .binary = "broadcast_perf",
-                                          .collective = QUIRE_BROADCAST, .has_root = true, .checks_in_place = true,
-                                          .factor = factor, .call = call};
+    static const struct perf_test test = {.name = "Broadcast",
+                                          .binary = "broadcast_perf",
+                                          .collective = QUIRE_BROADCAST,
+                                          .has_root = true,
+                                          .checks_in_place = true,
+                                          .factor = factor,
+                                          .call = call};
     return perf_main(&test, argc, argv);
 }

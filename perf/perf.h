@@ -32,8 +32,8 @@ struct perf_call {
 };
 
 struct perf_test {
-    const char *name;     /* "AllReduce" */
-    const char *binary;   /* "all_reduce_perf" */
+    const char *name;   /* "AllReduce" */
+    const char *binary; /* "all_reduce_perf" */
     quire_collective_t collective;
     bool has_op, has_root, checks_in_place;
     double (*factor)(int ranks); /* busbw / algbw */
@@ -80,7 +80,7 @@ int perf_main(const struct perf_test *test, int argc, char **argv);
 
 struct perf_half {
     double time_us, algbw, busbw;
-    int64_t wrong; /* -1: not checked */
+    int64_t wrong;         /* -1: not checked */
     double p50_us, p99_us; /* with --latency */
 };
 struct perf_row {

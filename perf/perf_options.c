@@ -145,16 +145,24 @@ int perf_parse(struct perf_options *o, const struct perf_test *test, int argc, c
 {
     enum { LATENCY = 1000 };
     static const struct option longs[] = {
-        {"nthreads", 1, NULL, 't'},   {"minbytes", 1, NULL, 'b'},     {"maxbytes", 1, NULL, 'e'},
-        {"stepbytes", 1, NULL, 'i'},  {"stepfactor", 1, NULL, 'f'},   {"iters", 1, NULL, 'n'},
+        {"nthreads", 1, NULL, 't'},     {"minbytes", 1, NULL, 'b'},   {"maxbytes", 1, NULL, 'e'},
+        {"stepbytes", 1, NULL, 'i'},    {"stepfactor", 1, NULL, 'f'}, {"iters", 1, NULL, 'n'},
         {"warmup_iters", 1, NULL, 'w'}, {"agg_iters", 1, NULL, 'm'},  {"check", 1, NULL, 'c'},
-        {"op", 1, NULL, 'o'},         {"datatype", 1, NULL, 'd'},     {"root", 1, NULL, 'r'},
-        {"blocking", 1, NULL, 'z'},   {"average", 1, NULL, 'a'},      {"local_register", 1, NULL, 'R'},
-        {"ngpus", 1, NULL, 'g'},      {"json", 1, NULL, 'J'},         {"output_file", 1, NULL, 'J'},
-        {"latency", 0, NULL, LATENCY}, {"help", 0, NULL, 'h'},        {NULL, 0, NULL, 0}};
-    *o = (struct perf_options){.min_bytes = 32 << 20, .max_bytes = 32 << 20, .step_bytes = 1 << 20, .iterations = 20,
-                               .warmups = 1, .aggregate = 1, .check = 1, .threads = 1, .type = QUIRE_FLOAT32,
-                               .op = QUIRE_SUM, .average = 1};
+        {"op", 1, NULL, 'o'},           {"datatype", 1, NULL, 'd'},   {"root", 1, NULL, 'r'},
+        {"blocking", 1, NULL, 'z'},     {"average", 1, NULL, 'a'},    {"local_register", 1, NULL, 'R'},
+        {"ngpus", 1, NULL, 'g'},        {"json", 1, NULL, 'J'},       {"output_file", 1, NULL, 'J'},
+        {"latency", 0, NULL, LATENCY},  {"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    *o = (struct perf_options){.min_bytes = 32 << 20,
+                               .max_bytes = 32 << 20,
+                               .step_bytes = 1 << 20,
+                               .iterations = 20,
+                               .warmups = 1,
+                               .aggregate = 1,
+                               .check = 1,
+                               .threads = 1,
+                               .type = QUIRE_FLOAT32,
+                               .op = QUIRE_SUM,
+                               .average = 1};
     for (int c; (c = getopt_long(argc, argv, "t:b:e:i:f:n:w:m:c:o:d:r:z:a:R:g:J:h", longs, NULL)) != -1;) {
         if (c == 'h') {
             usage(test, stdout);

@@ -151,11 +151,14 @@ static void measure(struct rank_run *run, const struct perf_values *values, stru
 
 static void one_size(struct rank_run *run, size_t bytes, quire_type_t type, quire_op_t op, int root)
 {
-    struct perf_call call = {NULL, NULL, bytes / quire_type_size(type), type, op, root, run->rank, run->size, run->comm};
+    struct perf_call call = {NULL,      NULL,     bytes / quire_type_size(type), type, op, root, run->rank,
+                             run->size, run->comm};
     struct perf_values values = {0};
     if (!perf_values_make(&values, run->test, &call))
         need_memory(run, NULL, bytes);
-    struct perf_row row = {.bytes = call.count * values.elem, .count = call.count, .type = quire_type_name(type),
+    struct perf_row row = {.bytes = call.count * values.elem,
+                           .count = call.count,
+                           .type = quire_type_name(type),
                            .op = run->test->has_op ? quire_op_name(op) : "none",
                            .root = run->test->has_root ? root : -1};
     measure(run, &values, &call, false, &row.out);

@@ -18,10 +18,13 @@ void perf_print_start(struct perf_report *report, const struct perf_place *place
         printf("#  Rank %2d Group  0 Pid %6d on %10s device -1 [host memory]\n", places[r].rank, places[r].pid,
                places[r].host);
     printf("#\n");
-    printf("#                                                              out-of-place                       in-place          \n");
-    printf("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong%s\n",
+    printf("#                                                              out-of-place                       in-place "
+           "         \n");
+    printf("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   "
+           "busbw #wrong%s\n",
            o->latency ? "   p50     p99  in:p50     p99" : "");
-    printf("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       %s\n",
+    printf("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  "
+           "(GB/s)       %s\n",
            o->latency ? "  (us)    (us)    (us)    (us)" : "");
     fflush(stdout);
     if (report->json == NULL)
@@ -43,7 +46,10 @@ void perf_print_start(struct perf_report *report, const struct perf_place *place
 static void print_half(const struct perf_half *half)
 {
     char time[16], wrong[24];
-    snprintf(time, sizeof(time), half->time_us >= 10000 ? "%7.0f" : half->time_us >= 100 ? "%7.1f" : "%7.2f",
+    snprintf(time, sizeof(time),
+             half->time_us >= 10000 ? "%7.0f"
+             : half->time_us >= 100 ? "%7.1f"
+                                    : "%7.2f",
              half->time_us);
     if (half->wrong < 0)
         snprintf(wrong, sizeof(wrong), "N/A");
@@ -83,7 +89,8 @@ void perf_print_row(struct perf_report *report, const struct perf_row *row)
     fflush(stdout);
     if (report->json == NULL)
         return;
-    fprintf(report->json, "%s\n  {\"size\": %zu, \"count\": %zu, \"type\": \"%s\", \"redop\": \"%s\", \"root\": \"%d\", ",
+    fprintf(report->json,
+            "%s\n  {\"size\": %zu, \"count\": %zu, \"type\": \"%s\", \"redop\": \"%s\", \"root\": \"%d\", ",
             report->rows == 0 ? "" : ",", row->bytes, row->count, row->type, row->op, row->root);
     json_half(report->json, "out_of_place", &row->out, report->options->latency);
     fprintf(report->json, ", ");

@@ -213,9 +213,9 @@ uint64_t perf_values_wrong(const struct perf_values *values, const void *buffer,
         if (!values->tolerant && memcmp(at, values->expected, n * values->elem) == 0)
             continue;
         for (size_t i = 0; i < n; i++)
-            wrong += values->tolerant ? wrong_average(values, at + i * values->elem, i)
-                                      : memcmp(at + i * values->elem, values->expected + i * values->elem,
-                                               values->elem) != 0;
+            wrong += values->tolerant
+                         ? wrong_average(values, at + i * values->elem, i)
+                         : memcmp(at + i * values->elem, values->expected + i * values->elem, values->elem) != 0;
     }
     return wrong;
 }

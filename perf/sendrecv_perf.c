@@ -22,7 +22,7 @@ static quire_status_t call(const struct perf_call *c)
 
 int main(int argc, char **argv)
 {
-    static const struct perf_test test = {.name = "SendRecv", .binary = "sendrecv_perf", .collective = QUIRE_SEND,
-                                          .factor = factor, .call = call};
+    static const struct perf_test test = {
+        .name = "SendRecv", .binary = "sendrecv_perf", .collective = QUIRE_SEND, .factor = factor, .call = call};
     return perf_main(&test, argc, argv);
 }

@@ -52,7 +52,8 @@ static void free_plans(struct plan **plans, uint32_t n)
 static quire_status_t emit_all(const struct plan_shape *shape, struct plan ***out)
 {
     struct plan **plans = calloc(shape->ranks, sizeof(*plans));
-    quire_status_t st = plans == NULL ? quire_fail(QUIRE_ERR_RESOURCE, "no memory for %u plans", shape->ranks) : QUIRE_OK;
+    quire_status_t st =
+        plans == NULL ? quire_fail(QUIRE_ERR_RESOURCE, "no memory for %u plans", shape->ranks) : QUIRE_OK;
     for (uint32_t r = 0; st == QUIRE_OK && r < shape->ranks; r++)
         st = algorithm_emit(shape, r, &plans[r]);
     if (st == QUIRE_OK)
@@ -83,8 +84,8 @@ static int check_one(const struct want *want, uint32_t ranks, uint32_t root)
     if (st == QUIRE_OK)
         st = prove(plans, ranks, want, algorithm_get(want->algorithm)->canonical);
     if (want->json)
-        printf("{\"ranks\": %u, \"root\": %u, \"steps\": %zu, \"proved\": %s, \"reason\": \"%s\"}\n", ranks, root, steps,
-               st == QUIRE_OK ? "true" : "false", st == QUIRE_OK ? "" : status_text_last());
+        printf("{\"ranks\": %u, \"root\": %u, \"steps\": %zu, \"proved\": %s, \"reason\": \"%s\"}\n", ranks, root,
+               steps, st == QUIRE_OK ? "true" : "false", st == QUIRE_OK ? "" : status_text_last());
     else if (st == QUIRE_OK)
         printf("%4u ranks, root %u: proved, %zu steps in all\n", ranks, root, steps);
     else
@@ -153,7 +154,8 @@ static int list(void)
                 used += (size_t)snprintf(does + used, sizeof(does) - used, "%s%s", used == 0 ? "" : " ",
                                          quire_collective_name((quire_collective_t)c));
         }
-        printf("%-14s %-22s %s\n", algorithm_get(id)->name, does, algorithm_get(id)->canonical ? "canonical" : "its own");
+        printf("%-14s %-22s %s\n", algorithm_get(id)->name, does,
+               algorithm_get(id)->canonical ? "canonical" : "its own");
     }
     return 0;
 }
@@ -193,15 +195,17 @@ static int draw(const struct want *want)
         return EXIT_FAILED;
     }
     for (uint32_t r = 0; r < shape.ranks; r++)
-        rows = plans[r]->step_count + plans[r]->strand_count > rows ? plans[r]->step_count + plans[r]->strand_count : rows;
+        rows =
+            plans[r]->step_count + plans[r]->strand_count > rows ? plans[r]->step_count + plans[r]->strand_count : rows;
     FILE *f = fopen(want->svg, "w");
     if (f == NULL) {
         perror(want->svg);
         free_plans(plans, shape.ranks);
         return EXIT_FAILED;
     }
-    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" font-family=\"sans-serif\" "
-               "font-size=\"11\" text-anchor=\"middle\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+    fprintf(f,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" font-family=\"sans-serif\" "
+            "font-size=\"11\" text-anchor=\"middle\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
             40 + shape.ranks * 110, 90 + rows * 34);
     for (uint32_t r = 0; r < shape.ranks; r++) {
         int row = 0;
@@ -310,7 +314,8 @@ static bool take(struct want *want, const char *name, const char *value)
 
 static int parse(struct want *want, int argc, char **argv, bool *listing)
 {
-    static const char *const valued[] = {"--ranks", "--root", "--rank", "--depth", "--svg", "--algorithm", "--collective"};
+    static const char *const valued[] = {"--ranks", "--root",      "--rank",      "--depth",
+                                         "--svg",   "--algorithm", "--collective"};
     for (int i = 1; i < argc; i++) {
         bool known = false;
         if (argv[i][0] != '-') {

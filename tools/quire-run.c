@@ -430,10 +430,10 @@ static bool parse_ms(const char *text, long *ms)
     char *end;
     errno = 0;
     double value = strtod(text, &end);
-    double unit = strcmp(end, "ms") == 0                          ? 1
+    double unit = strcmp(end, "ms") == 0                  ? 1
                   : strcmp(end, "s") == 0 || *end == '\0' ? 1000
-                  : strcmp(end, "m") == 0                         ? 60000
-                                                                  : -1;
+                  : strcmp(end, "m") == 0                 ? 60000
+                                                          : -1;
     if (end == text || errno != 0 || unit < 0 || !(value >= 0) || value * unit > 1e12)
         return false;
     *ms = (long)(value * unit);

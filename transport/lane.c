@@ -100,16 +100,15 @@ static void init_common(struct lane *lane, const struct lane_geometry *g, void *
     lane->peer = -1;
 }
 
-void lane_init_producer(struct lane *lane, const struct lane_geometry *g, void *head, void *payload,
-                        uint32_t consumers)
+void lane_init_producer(struct lane *lane, const struct lane_geometry *g, void *head, void *payload, uint32_t consumers)
 {
     init_common(lane, g, head, payload, consumers);
     lane->producer = true;
     lane->limit = g->depth;
 }
 
-void lane_init_consumer(struct lane *lane, const struct lane_geometry *g, void *head, void *payload,
-                        uint32_t consumers, uint32_t consumer)
+void lane_init_consumer(struct lane *lane, const struct lane_geometry *g, void *head, void *payload, uint32_t consumers,
+                        uint32_t consumer)
 {
     init_common(lane, g, head, payload, consumers);
     lane->credit = &lane->credits[consumer].position;

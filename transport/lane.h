@@ -98,11 +98,11 @@ struct lane {
     /* consumer */
     uint64_t *credit; /* my line in the producer's head */
     /* both */
-    int peer;         /* the other end's rank; -1 for a wide lane seen by its producer */
+    int peer; /* the other end's rank; -1 for a wide lane seen by its producer */
     uint8_t channel;
     bool wide;
-    uint32_t bells;   /* of the other ends: consumers', or the producer's */
-    uint32_t **bell;  /* futex words in the peers' segments; NULL entries for ends that no bell reaches */
+    uint32_t bells;         /* of the other ends: consumers', or the producer's */
+    uint32_t **bell;        /* futex words in the peers' segments; NULL entries for ends that no bell reaches */
     uint64_t sent_sequence; /* pair lanes: messages of send/receive so far, see executor */
     /* Backs the payload with pages; may be NULL when it always is. */
     quire_status_t (*reserve)(struct lane *lane, void *owner);
@@ -210,8 +210,8 @@ quire_status_t lane_check(const struct lane *lane);
 
 /* What all ranks of a communicator agree on. */
 struct lane_geometry {
-    uint32_t depth;      /* power of two, 2 .. 64 */
-    size_t slot_bytes;   /* multiple of 64 */
+    uint32_t depth;    /* power of two, 2 .. 64 */
+    size_t slot_bytes; /* multiple of 64 */
     uint16_t epoch;
 };
 
@@ -220,7 +220,7 @@ size_t lane_payload_bytes(const struct lane_geometry *g);
 /* Views over zeroed memory. `consumer` is the index of this consumer's credit line. */
 void lane_init_producer(struct lane *lane, const struct lane_geometry *g, void *head, void *payload,
                         uint32_t consumers);
-void lane_init_consumer(struct lane *lane, const struct lane_geometry *g, void *head, void *payload,
-                        uint32_t consumers, uint32_t consumer);
+void lane_init_consumer(struct lane *lane, const struct lane_geometry *g, void *head, void *payload, uint32_t consumers,
+                        uint32_t consumer);
 
 #endif

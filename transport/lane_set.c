@@ -58,7 +58,8 @@ static void init_out(struct lane_set *set, const struct lane_places *p, struct l
                      int consumer, uint32_t **bells)
 {
     uint32_t consumers = wide ? (uint32_t)set->size - 1 : 1;
-    lane_init_producer(lane, &set->geometry, set->segment->base + lane_place_head(p, set->size, wide, channel, consumer),
+    lane_init_producer(lane, &set->geometry,
+                       set->segment->base + lane_place_head(p, set->size, wide, channel, consumer),
                        set->segment->base + lane_place_payload(p, set->size, wide, channel, consumer), consumers);
     lane->reserve = reserve_payload;
     lane->owner = set;
@@ -94,9 +95,9 @@ static quire_status_t make_shared(struct lane_set *set)
     if (st != QUIRE_OK)
         return st;
     set->segment->control->rank = set->rank;
-    set->bells = calloc(TRANSPORT_WIDE_CHANNELS * peers + 2 * (size_t)TRANSPORT_CHANNELS * n +
-                            TRANSPORT_WIDE_CHANNELS * n,
-                        sizeof(*set->bells));
+    set->bells =
+        calloc(TRANSPORT_WIDE_CHANNELS * peers + 2 * (size_t)TRANSPORT_CHANNELS * n + TRANSPORT_WIDE_CHANNELS * n,
+               sizeof(*set->bells));
     if (set->bells == NULL)
         return quire_fail(QUIRE_ERR_RESOURCE, "no memory for %zu lanes", n);
     uint32_t **bell = set->bells;

@@ -59,7 +59,8 @@ static uint64_t read_number(const char *path, const char *key)
 static uint64_t memory_left(void)
 {
     uint64_t left = read_number("/proc/meminfo", "MemAvailable:");
-    uint64_t max = read_number("/sys/fs/cgroup/memory.max", ""), used = read_number("/sys/fs/cgroup/memory.current", "");
+    uint64_t max = read_number("/sys/fs/cgroup/memory.max", ""),
+             used = read_number("/sys/fs/cgroup/memory.current", "");
     left = left == UINT64_MAX ? left : left * 1024;
     if (max != UINT64_MAX && used != UINT64_MAX) {
         uint64_t group = max > used ? max - used : 0;

@@ -31,9 +31,9 @@ struct segment_control {
     uint64_t bytes; /* of the whole segment */
     int32_t rank;
     int32_t pid;
-    uint32_t stop __attribute__((aligned(64))); /* the stop word of this rank, see base/stop.h */
-    uint32_t bell __attribute__((aligned(64))); /* futex word: this rank sleeps here */
-    uint32_t asleep;                            /* this rank is (about to be) asleep on the bell */
+    uint32_t stop __attribute__((aligned(64)));                      /* the stop word of this rank, see base/stop.h */
+    uint32_t bell __attribute__((aligned(64)));                      /* futex word: this rank sleeps here */
+    uint32_t asleep;                                                 /* this rank is (about to be) asleep on the bell */
     uint8_t board[SEGMENT_BOARD_BYTES] __attribute__((aligned(64))); /* struct board_page of boot/board.h */
 };
 

@@ -34,10 +34,10 @@
 #include "wire.h"
 
 enum {
-    TCP_PURPOSE = 1,      /* of boot's dial and accept */
-    BATCH = 16,           /* frames in one system call */
-    STAGE_BYTES = 8192,   /* small frames are read many at once */
-    POLL_FROM = 4,        /* with more peers than this, one poll finds the readable ones */
+    TCP_PURPOSE = 1,    /* of boot's dial and accept */
+    BATCH = 16,         /* frames in one system call */
+    STAGE_BYTES = 8192, /* small frames are read many at once */
+    POLL_FROM = 4,      /* with more peers than this, one poll finds the readable ones */
     CLOSE_FLUSH_MS = 200,
 };
 
@@ -50,7 +50,7 @@ struct tcp_out {
 
 struct tcp_in {
     struct lane *lane;
-    uint8_t *memory;  /* head of the shadow ring */
+    uint8_t *memory;   /* head of the shadow ring */
     uint64_t received; /* next position expected */
     uint64_t reported; /* credit last told to the peer */
 };
@@ -58,9 +58,9 @@ struct tcp_in {
 struct tcp_frame {
     struct wire_header header;
     const void *payload;
-    uint64_t sum; /* trailer, when header.checked */
+    uint64_t sum;        /* trailer, when header.checked */
     struct tcp_out *out; /* NULL for credits */
-    size_t whole; /* bytes of the frame */
+    size_t whole;        /* bytes of the frame */
 };
 
 struct tcp_peer {
@@ -206,8 +206,12 @@ static void add_data(struct tcp_end *tcp, struct tcp_peer *peer, int number, con
     struct tcp_in *in = &peer->in[number];
     const struct lane *lane = out->lane;
     in->reported = in->lane->position;
-    frame->header = (struct wire_header){.type = WIRE_DATA, .lane = (uint8_t)number, .form = slot->form,
-                                         .bytes = slot->bytes, .position = out->sent, .credit = in->reported,
+    frame->header = (struct wire_header){.type = WIRE_DATA,
+                                         .lane = (uint8_t)number,
+                                         .form = slot->form,
+                                         .bytes = slot->bytes,
+                                         .position = out->sent,
+                                         .credit = in->reported,
                                          .name = slot->name};
     frame->payload = slot->bytes <= LANE_INLINE_BYTES ? (const void *)slot->data
                                                       : lane->payload + (out->sent & lane->mask) * lane->slot_stride;
@@ -372,8 +376,8 @@ static quire_status_t begin_slot(struct tcp_end *tcp, struct tcp_peer *peer, con
                               lane_payload_bytes(&tcp->env->lanes->geometry), peer->rank);
     }
     struct lane_slot *slot = &lane->slots[h->position & lane->mask];
-    peer->into = h->bytes <= LANE_INLINE_BYTES ? slot->data
-                                               : lane->payload + (h->position & lane->mask) * lane->slot_stride;
+    peer->into =
+        h->bytes <= LANE_INLINE_BYTES ? slot->data : lane->payload + (h->position & lane->mask) * lane->slot_stride;
     peer->missing = h->bytes;
     peer->in_payload = true;
     return QUIRE_OK;
@@ -405,8 +409,9 @@ static quire_status_t check_payload(struct tcp_peer *peer, bool *whole)
         return QUIRE_OK;
     memcpy(&sum, peer->stage + peer->stage_first, sizeof(sum));
     peer->stage_first += sizeof(sum);
-    return sum == wire_sum(peer->into - h->bytes, h->bytes) ? QUIRE_OK
-                                                             : refuse(peer, "damaged bytes: a payload's checksum differs");
+    return sum == wire_sum(peer->into - h->bytes, h->bytes)
+               ? QUIRE_OK
+               : refuse(peer, "damaged bytes: a payload's checksum differs");
 }
 
 /* Works through the stage; stops when a frame isn't whole there. */

@@ -87,7 +87,8 @@ struct transport {
      * *rank set when the path to one peer broke. NULL slot: nothing to do (memory is shared).
      */
     quire_status_t (*progress)(struct transport_end *end, bool *moved, int *rank);
-    /* True while published slots or credits have not left this process: an operation is not done before. May be NULL. */
+    /* True while published slots or credits have not left this process: an operation is not done before. May be NULL.
+     */
     bool (*pending)(const struct transport_end *end);
     /* Sleeps until progress may find something, at most max_ms. NULL: the bell of the segment is enough. */
     void (*sleep)(struct transport_end *end, int max_ms);

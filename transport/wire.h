@@ -18,8 +18,8 @@ enum { WIRE_WIDE_LANES = 2, WIRE_LANES = 5 };
 struct wire_header {
     uint32_t magic;
     uint8_t type;
-    uint8_t lane; /* 0, 1: the wide lanes; 2, 3, 4: the pair lanes of channel 0, 1, 2 */
-    uint8_t form; /* enum lane_form */
+    uint8_t lane;    /* 0, 1: the wide lanes; 2, 3, 4: the pair lanes of channel 0, 1, 2 */
+    uint8_t form;    /* enum lane_form */
     uint8_t checked; /* 1: eight bytes with a checksum of the payload follow it */
     uint32_t bytes;
     uint32_t check;    /* of all other fields */

@@ -30,10 +30,11 @@ static quire_status_t check_overlap(const struct comm_call *call, size_t bytes)
     uintptr_t a = (uintptr_t)call->send, b = (uintptr_t)call->recv;
     if (bytes == 0 || a == b || a + bytes <= b || b + bytes <= a)
         return QUIRE_OK;
-    return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,
-                      "%s: send and receive buffers of %zu bytes overlap but aren't equal; pass the same pointer for in "
-                      "place, or disjoint buffers",
-                      noun(call), bytes);
+    return quire_fail(
+        QUIRE_ERR_INVALID_ARGUMENT,
+        "%s: send and receive buffers of %zu bytes overlap but aren't equal; pass the same pointer for in "
+        "place, or disjoint buffers",
+        noun(call), bytes);
 }
 
 quire_status_t call_check(const struct quire_comm *comm, const struct comm_call *call)
@@ -93,8 +94,9 @@ static quire_status_t check_alone(const struct quire_comm *comm, const struct co
     bool pair = call->collective == QUIRE_SEND || call->collective == QUIRE_RECV;
     if (!pair || call->root != comm->rank)
         return QUIRE_OK;
-    return quire_fail(QUIRE_ERR_INVALID_USAGE, "%s: the peer is this rank itself; put the send and its receive into one "
-                                               "group (quire_group_start, quire_group_end)",
+    return quire_fail(QUIRE_ERR_INVALID_USAGE,
+                      "%s: the peer is this rank itself; put the send and its receive into one "
+                      "group (quire_group_start, quire_group_end)",
                       noun(call));
 }
 

@@ -9,8 +9,8 @@ quire_status_t quire_all_reduce(const void *send, void *recv, size_t count, quir
     return call_issue(comm, &call, stream);
 }
 
-quire_status_t quire_broadcast(const void *send, void *recv, size_t count, quire_type_t type, int root, quire_comm *comm,
-                               quire_stream *stream)
+quire_status_t quire_broadcast(const void *send, void *recv, size_t count, quire_type_t type, int root,
+                               quire_comm *comm, quire_stream *stream)
 {
     struct comm_call call = {QUIRE_BROADCAST, type, QUIRE_SUM, root, count, send, recv};
     return call_issue(comm, &call, stream);

@@ -13,7 +13,8 @@ static quire_status_t check_place(const void *out, int size, int rank)
     if (out == NULL)
         return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "comm is NULL: nowhere to write the communicator");
     if (size < 1 || rank < 0 || rank >= size)
-        return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "rank %d of %d: a communicator has ranks 0 to size-1", rank, size);
+        return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "rank %d of %d: a communicator has ranks 0 to size-1", rank,
+                          size);
     return QUIRE_OK;
 }
 
@@ -52,8 +53,8 @@ quire_status_t quire_comm_init_env(quire_comm **comm, const quire_config *config
         st = boot_make_id(&id);
         return st != QUIRE_OK ? st : quire_comm_init_rank(comm, 1, &id, 0, config);
     }
-    struct comm_options options = {launch.info.rank,          launch.info.size, launch.meeting, NULL, launch.where,
-                                   atom_add(&made_here, 1) - 1, config};
+    struct comm_options options = {
+        launch.info.rank, launch.info.size, launch.meeting, NULL, launch.where, atom_add(&made_here, 1) - 1, config};
     return comm_create(comm, &options);
 }
 
@@ -76,7 +77,8 @@ static void *maker_main(void *arg)
     return NULL;
 }
 
-/* Every rank's thread is started before any is joined; one that can't start is the failure of all, by timeout at most. */
+/* Every rank's thread is started before any is joined; one that can't start is the failure of all, by timeout at most.
+ */
 static quire_status_t make_all(struct maker *makers, int size)
 {
     quire_status_t st = QUIRE_OK;

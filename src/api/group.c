@@ -162,10 +162,11 @@ static quire_status_t check_self(const struct group *g)
             receives += call->collective == QUIRE_RECV;
         }
         if (sends != receives)
-            return quire_fail(QUIRE_ERR_INVALID_USAGE,
-                              "the group has %d sends of rank %d to itself and %d receives: each needs its partner in the "
-                              "same group",
-                              sends, g->comms[i]->rank, receives);
+            return quire_fail(
+                QUIRE_ERR_INVALID_USAGE,
+                "the group has %d sends of rank %d to itself and %d receives: each needs its partner in the "
+                "same group",
+                sends, g->comms[i]->rank, receives);
     }
     return QUIRE_OK;
 }
@@ -223,8 +224,8 @@ static quire_status_t queue_all(struct group *g, quire_stream *first, bool wait)
         return quire_fail(QUIRE_ERR_RESOURCE, "no memory to queue a group");
     quire_status_t st = QUIRE_OK;
     for (int i = 0; st == QUIRE_OK && i < g->count; i++)
-        st = stream_work_add(work, &g->calls[i].operation->run,
-                             g->calls[i].stream == NULL ? first : g->calls[i].stream);
+        st =
+            stream_work_add(work, &g->calls[i].operation->run, g->calls[i].stream == NULL ? first : g->calls[i].stream);
     if (st == QUIRE_OK)
         st = stream_submit(work);
     if (st != QUIRE_OK) {

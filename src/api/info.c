@@ -56,7 +56,9 @@ quire_status_t quire_explain(quire_comm *comm, quire_collective_t collective, si
     size_t elem = collective == QUIRE_BARRIER ? 1 : quire_type_size(type), total;
     if ((unsigned)collective >= QUIRE_COLLECTIVE_COUNT || elem == 0 || (text == NULL && bytes > 0))
         return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "quire_explain: %s",
-                          elem == 0 ? "unknown element type" : text == NULL ? "text is NULL" : "unknown collective");
+                          elem == 0      ? "unknown element type"
+                          : text == NULL ? "text is NULL"
+                                         : "unknown collective");
     if (!bytes_mul(collective == QUIRE_BARRIER ? 0 : count, elem, &total))
         return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "quire_explain: %zu elements overflow", count);
     quire_status_t st = comm_enter(comm);

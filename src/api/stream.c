@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stream.c - entry points of streams and events: handles checked, then executor/stream.c. */
-#include "base/status.h"
 #include "executor/stream.h"
+#include "base/status.h"
 #include "executor/stream_objects.h"
 
 static quire_status_t need(const void *out, const char *what)

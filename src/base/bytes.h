@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "4", "64K", "1.5M", "2G", "1T" (binary multiples, optional trailing B or iB, no sign). False when malformed or over. */
+/* "4", "64K", "1.5M", "2G", "1T" (binary multiples, optional trailing B or iB, no sign). False when malformed or over.
+ */
 bool bytes_parse_size(const char *text, uint64_t *bytes);
 /* "250us", "3ms", "5s", "2m", "1h", bare number = seconds. Nanoseconds. False when malformed or over. */
 bool bytes_parse_time(const char *text, uint64_t *ns);

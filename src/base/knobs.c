@@ -97,11 +97,8 @@ static const char *limits(enum knob_id id, int64_t value)
 static const char *expected(enum knob_id id)
 {
     static const char *const words[] = {
-        [KNOB_INT] = "a whole number",
-        [KNOB_SIZE] = "a size such as 64K",
-        [KNOB_TIME] = "a time such as 5s or 250ms",
-        [KNOB_BOOL] = "0 or 1",
-        [KNOB_STRING] = "a shorter text",
+        [KNOB_INT] = "a whole number", [KNOB_SIZE] = "a size such as 64K", [KNOB_TIME] = "a time such as 5s or 250ms",
+        [KNOB_BOOL] = "0 or 1",        [KNOB_STRING] = "a shorter text",
     };
     return infos[id].type == KNOB_CHOICE ? infos[id].choices : words[infos[id].type];
 }

@@ -9,9 +9,9 @@ static const struct {
     const char *name;
     size_t size;
 } types[QUIRE_TYPE_COUNT] = {
-    [QUIRE_INT8] = {"int8", 1},         [QUIRE_UINT8] = {"uint8", 1},      [QUIRE_INT32] = {"int32", 4},
-    [QUIRE_UINT32] = {"uint32", 4},     [QUIRE_INT64] = {"int64", 8},      [QUIRE_UINT64] = {"uint64", 8},
-    [QUIRE_FLOAT16] = {"half", 2},      [QUIRE_FLOAT32] = {"float", 4},    [QUIRE_FLOAT64] = {"double", 8},
+    [QUIRE_INT8] = {"int8", 1},         [QUIRE_UINT8] = {"uint8", 1},        [QUIRE_INT32] = {"int32", 4},
+    [QUIRE_UINT32] = {"uint32", 4},     [QUIRE_INT64] = {"int64", 8},        [QUIRE_UINT64] = {"uint64", 8},
+    [QUIRE_FLOAT16] = {"half", 2},      [QUIRE_FLOAT32] = {"float", 4},      [QUIRE_FLOAT64] = {"double", 8},
     [QUIRE_BFLOAT16] = {"bfloat16", 2}, [QUIRE_FLOAT8_E4M3] = {"f8e4m3", 1}, [QUIRE_FLOAT8_E5M2] = {"f8e5m2", 1},
 };
 

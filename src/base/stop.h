@@ -29,9 +29,9 @@ enum { CAUSE_TEXT_BYTES = 512, STOP_REFUSALS = 16 };
 
 /* Why a communicator, or one operation, failed: plain bytes, the same on every rank, sent as it is in floods. */
 struct cause {
-    uint32_t status;    /* quire_status_t */
-    int32_t rank;       /* the rank it is about, -1 for none */
-    uint64_t sequence;  /* refusals: the operation's sequence number; otherwise 0 */
+    uint32_t status;             /* quire_status_t */
+    int32_t rank;                /* the rank it is about, -1 for none */
+    uint64_t sequence;           /* refusals: the operation's sequence number; otherwise 0 */
     char text[CAUSE_TEXT_BYTES]; /* always terminated */
 };
 

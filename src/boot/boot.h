@@ -48,7 +48,7 @@ struct boot_options {
 
 struct boot_peer {
     char host[BOOT_HOST_BYTES]; /* name for people only; never used to decide anything */
-    uint64_t host_key;          /* boot id and namespaces hashed: different keys, different hosts; equal keys prove nothing */
+    uint64_t host_key; /* boot id and namespaces hashed: different keys, different hosts; equal keys prove nothing */
     pid_t pid;
 };
 
@@ -63,7 +63,8 @@ quire_status_t boot_make_id(quire_unique_id *id);
 /* INVALID_ARGUMENT with the reason when the bytes can't be an id (fuzzed). */
 quire_status_t boot_check_id(const quire_unique_id *id);
 
-/* out holds size * bytes, rank r's at r * bytes. bytes is the same on all ranks (checked: MISMATCH). ceil(log2) rounds. */
+/* out holds size * bytes, rank r's at r * bytes. bytes is the same on all ranks (checked: MISMATCH). ceil(log2) rounds.
+ */
 quire_status_t boot_all_gather(struct boot *boot, const void *in, size_t bytes, void *out, uint64_t deadline);
 quire_status_t boot_barrier(struct boot *boot, uint64_t deadline);
 /* data of rank 0 to all. */

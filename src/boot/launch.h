@@ -16,7 +16,8 @@ struct launch {
 
 /*
  * OK without a launcher too. INVALID_ARGUMENT when the variables contradict each other or don't parse, or when a
- * launcher gives rank and size but no meeting place can be had (several hosts, no QUIRE_ROOT): the text says what to set.
+ * launcher gives rank and size but no meeting place can be had (several hosts, no QUIRE_ROOT): the text says what to
+ * set.
  */
 quire_status_t launch_read(struct launch *launch);
 

@@ -153,7 +153,8 @@ quire_status_t comm_destroy(struct quire_comm *comm)
     if (comm->starter_running)
         pthread_join(comm->starter, NULL);
     if (!wait_for_leave(comm))
-        return quire_fail(QUIRE_ERR_INVALID_USAGE, "a thread is still inside this communicator; it was aborted, not freed");
+        return quire_fail(QUIRE_ERR_INVALID_USAGE,
+                          "a thread is still inside this communicator; it was aborted, not freed");
     if (atom_load_acquire(&comm->state) == COMM_READY)
         exec_queue_wait(&comm->exec);
     comm_release(comm);

@@ -96,7 +96,7 @@ struct quire_comm {
     struct exec_run *last_run;       /* of the group being submitted: the last collective, for order */
     struct exec_run **last_pair[2];  /* [0] send, [1] recv: the last run of the group with that peer */
 
-    int ask_next; /* watch.c: whose board is asked next */
+    int ask_next;            /* watch.c: whose board is asked next */
     uint64_t departed_since; /* watch.c: clock when a departed rank was first waited for */
 
     pthread_t starter; /* non-blocking init */

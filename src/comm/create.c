@@ -28,10 +28,11 @@ quire_status_t comm_check_config(const quire_config *config)
     if (config == NULL)
         return QUIRE_OK;
     if (config->size != sizeof(*config))
-        return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,
-                          "config.size is %zu, expected %zu: start from QUIRE_CONFIG_INITIALIZER, and compile against the "
-                          "header of the library that is loaded",
-                          config->size, sizeof(*config));
+        return quire_fail(
+            QUIRE_ERR_INVALID_ARGUMENT,
+            "config.size is %zu, expected %zu: start from QUIRE_CONFIG_INITIALIZER, and compile against the "
+            "header of the library that is loaded",
+            config->size, sizeof(*config));
     if (config->timeout_ms < QUIRE_TIMEOUT_DEFAULT || config->init_timeout_ms < QUIRE_TIMEOUT_DEFAULT)
         return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "config: a timeout is negative (%d, %d ms); 0 means none",
                           config->timeout_ms, config->init_timeout_ms);
@@ -90,7 +91,8 @@ static bool transport_wanted(const struct quire_comm *comm, const struct transpo
 {
     if (t == &transport_self)
         return true;
-    return comm->size > 1 && (strcmp(comm->forced_transport, "auto") == 0 || strcmp(comm->forced_transport, t->name) == 0);
+    return comm->size > 1 &&
+           (strcmp(comm->forced_transport, "auto") == 0 || strcmp(comm->forced_transport, t->name) == 0);
 }
 
 static quire_status_t make_lanes(struct quire_comm *comm)
@@ -117,7 +119,8 @@ static quire_status_t make_lanes(struct quire_comm *comm)
 
 static quire_status_t open_transports(struct quire_comm *comm, uint8_t (*blobs)[TRANSPORT_BLOB_BYTES])
 {
-    comm->env = (struct transport_env){comm->lanes, &comm->stop, comm->boot, env_dial, env_accept, env_offer, env_fetch};
+    comm->env =
+        (struct transport_env){comm->lanes, &comm->stop, comm->boot, env_dial, env_accept, env_offer, env_fetch};
     for (int i = 0; transport_all[i] != NULL && i < COMM_TRANSPORTS; i++) {
         if (!transport_wanted(comm, transport_all[i]))
             continue;
@@ -194,9 +197,10 @@ static quire_status_t connect_peers(struct quire_comm *comm, const uint8_t *blob
 /* ---- planner and executor ---------------------------------------------------------------------------------------- */
 
 /*
- * Polls before a waiting thread yields. A yield with nobody else runnable costs 0.4 us, so some microseconds of spinning
- * are all that a free core is good for; when ranks share cores the peer we wait for may need this very core, and a few
- * looks must do. Ranks in other containers of this machine can't be seen from here: another reason not to spin long.
+ * Polls before a waiting thread yields. A yield with nobody else runnable costs 0.4 us, so some microseconds of
+ * spinning are all that a free core is good for; when ranks share cores the peer we wait for may need this very core,
+ * and a few looks must do. Ranks in other containers of this machine can't be seen from here: another reason not to
+ * spin long.
  */
 enum { SPIN_ALONE = 256, SPIN_SHARED = 16 };
 
@@ -357,7 +361,7 @@ quire_status_t comm_create(struct quire_comm **out, const struct comm_options *o
     if (comm == NULL)
         return quire_fail(QUIRE_ERR_RESOURCE, "no memory for a communicator");
     configure(comm, options->config);
-    struct boot_options boot = {options->rank, options->size,     options->meeting,      options->id,
+    struct boot_options boot = {options->rank,  options->size,     options->meeting,      options->id,
                                 options->where, options->key_salt, comm->init_timeout_ns, &comm->stop};
     if (options->config != NULL && options->config->blocking == 0)
         st = start_later(comm, &boot);

@@ -32,7 +32,8 @@ static quire_status_t not_ready(struct quire_comm *comm, uint32_t state)
     if (stop_seen(&comm->stop) == STOP_FATAL)
         return stop_status(&comm->stop);
     return quire_fail(QUIRE_ERR_INVALID_USAGE, "the communicator %s",
-                      state == COMM_STARTING ? "is still being made: poll quire_comm_async_error until it isn't IN_PROGRESS"
+                      state == COMM_STARTING
+                          ? "is still being made: poll quire_comm_async_error until it isn't IN_PROGRESS"
                       : state == COMM_FINALIZED ? "was finalized: only queries and quire_comm_destroy are legal"
                                                 : "was closed: only queries and quire_comm_destroy are legal");
 }
@@ -80,8 +81,8 @@ static bool is_pair(const struct comm_call *call)
 
 static struct comm_key key_of(const struct comm_call *call)
 {
-    return (struct comm_key){call->count, (uint32_t)call->root, (uint8_t)call->collective, (uint8_t)call->type,
-                             (uint8_t)call->op, 1};
+    return (struct comm_key){call->count,         (uint32_t)call->root, (uint8_t)call->collective,
+                             (uint8_t)call->type, (uint8_t)call->op,    1};
 }
 
 static quire_status_t bind_call(struct quire_comm *comm, const struct comm_call *call, struct exec_binding *binding)

@@ -89,9 +89,9 @@ quire_status_t comm_on_mismatch(void *ctx, struct exec_run *run, int peer, const
                            (unsigned long long)theirs->count, comm->rank, (unsigned long long)run->name.count);
     } else {
         char own[128], other[128];
-        cause = cause_make(QUIRE_ERR_MISMATCH, peer, "ranks disagree: rank %d calls %s, rank %d calls %s", comm->rank,
-                           op_name_text(&run->name, own, sizeof(own)), peer,
-                           op_name_text(theirs, other, sizeof(other)));
+        cause =
+            cause_make(QUIRE_ERR_MISMATCH, peer, "ranks disagree: rank %d calls %s, rank %d calls %s", comm->rank,
+                       op_name_text(&run->name, own, sizeof(own)), peer, op_name_text(theirs, other, sizeof(other)));
     }
     return comm_fail_all(comm, &cause);
 }
@@ -141,9 +141,9 @@ static quire_status_t look_for_departed(struct quire_comm *comm, struct exec_run
         return QUIRE_OK;
     char what[160];
     comm_run_text(run, what, sizeof(what));
-    struct cause cause = cause_make(QUIRE_ERR_PEER_FAILED, gone,
-                                    "rank %d has finalized or destroyed its communicator, but rank %d waits for it in %s",
-                                    gone, comm->rank, what);
+    struct cause cause = cause_make(
+        QUIRE_ERR_PEER_FAILED, gone,
+        "rank %d has finalized or destroyed its communicator, but rank %d waits for it in %s", gone, comm->rank, what);
     return comm_fail_all(comm, &cause);
 }
 

@@ -45,7 +45,8 @@ struct exec_comm {
     quire_status_t (*on_mismatch)(void *ctx, struct exec_run *run, int peer, const struct op_name *theirs);
     /* A transport said that the path to `rank` broke. Raises the cause; OK when that peer had left in peace. */
     quire_status_t (*on_broken)(void *ctx, int rank, quire_status_t status);
-    /* Queued work, see stream.h: tickets are given by the thread inside the communicator, done in order by the worker. */
+    /* Queued work, see stream.h: tickets are given by the thread inside the communicator, done in order by the worker.
+     */
     uint64_t tickets;
     uint64_t tickets_done; /* atomic; release when the work's last access is over */
     const void *ticket_of; /* the work being submitted now */
@@ -80,19 +81,19 @@ struct exec_run {
     const uint8_t *in;
     uint8_t *out;
     uint8_t *scratch;
-    struct exec_run *after;   /* must be done before this one starts; NULL */
-    struct exec_run *next;    /* the owner's list */
-    quire_status_t status;    /* IN_PROGRESS, then final */
-    uint32_t active;          /* bit per strand that isn't finished */
+    struct exec_run *after; /* must be done before this one starts; NULL */
+    struct exec_run *next;  /* the owner's list */
+    quire_status_t status;  /* IN_PROGRESS, then final */
+    uint32_t active;        /* bit per strand that isn't finished */
     struct exec_cursor cursor[PLAN_MAX_STRANDS];
-    size_t event[PLAN_MAX_EVENTS]; /* times signalled */
+    size_t event[PLAN_MAX_EVENTS];          /* times signalled */
     void (*on_start)(struct exec_run *run); /* called once, when it begins (posts on the board); may be NULL */
     bool started;
     uint64_t waited_from; /* clock at the beginning of the present idle spell; 0 none */
     uint64_t next_slow;
     /* queued work only, see stream.h */
     uint64_t ticket;
-    bool ticket_last;     /* no later run of this work has the same communicator */
+    bool ticket_last;                      /* no later run of this work has the same communicator */
     void (*release)(struct exec_run *run); /* gives the run back to its owner; on the worker's thread */
     char error[EXEC_ERROR_BYTES];          /* the sentence, when status is an error */
 };

@@ -49,7 +49,8 @@ struct piece {
     size_t bytes;
 };
 
-static struct piece piece_of(const struct exec_run *run, struct plan_ref ref, int32_t stride, const struct exec_cursor *c)
+static struct piece piece_of(const struct exec_run *run, struct plan_ref ref, int32_t stride,
+                             const struct exec_cursor *c)
 {
     const struct exec_binding *b = run->binding;
     struct piece p = {NULL, 0, 0};

@@ -23,7 +23,7 @@ static struct worker {
     pthread_cond_t less; /* everybody else */
     pthread_t thread;
     bool running;
-    bool ending; /* the last stream is gone; nobody starts a thread before this one is joined */
+    bool ending;   /* the last stream is gone; nobody starts a thread before this one is joined */
     uint32_t kick; /* atomic */
     uint32_t generation;
     struct quire_stream *streams;

@@ -30,7 +30,8 @@ BODY_TARGET static void half_out(void *to, const float *from, size_t n)
     half_bits *t = to;
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128((__m128i *)(void *)(t + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((__m128i *)(void *)(t + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
     for (; i < n; i++)
         t[i] = convert_half_out(from[i]);
 }

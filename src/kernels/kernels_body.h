@@ -31,8 +31,8 @@ typedef double body_f64 __attribute__((aligned(1), may_alias));
 #endif
 
 enum {
-    BODY_TILE = 512,  /* elements of a tile: 2 KiB of float32, several fit into the first-level cache */
-    BODY_LEVELS = 7,  /* 64 sources need 6 levels of partial results */
+    BODY_TILE = 512, /* elements of a tile: 2 KiB of float32, several fit into the first-level cache */
+    BODY_LEVELS = 7, /* 64 sources need 6 levels of partial results */
     BODY_ELEM_MAX = 8
 };
 
@@ -53,7 +53,7 @@ typedef void (*body_row)(void *dst, const void *a, const void *b, size_t n);
 /* Integers: unsigned arithmetic wraps, and gives the same bits for both signs. */
 #define BODY_INTEGER(bits)                                                                                             \
     BODY_ROW(sum_##bits, body_u##bits, (body_u##bits)a + (body_u##bits)b)                                              \
-    BODY_ROW(prod_##bits, body_u##bits, (uint64_t)a * (uint64_t)b)                                                     \
+    BODY_ROW(prod_##bits, body_u##bits, (uint64_t)a *(uint64_t)b)                                                      \
     BODY_ROW(max_i##bits, body_i##bits, a > b ? a : b)                                                                 \
     BODY_ROW(min_i##bits, body_i##bits, a < b ? a : b)                                                                 \
     BODY_ROW(max_u##bits, body_u##bits, a > b ? a : b)                                                                 \
@@ -94,7 +94,7 @@ BODY_INTEGER(64)
         return a != a || b != b ? name##_of(quiet) : value;                                                            \
     }                                                                                                                  \
     BODY_ROW(sum_##name, body_##name, name##_clean(a + b))                                                             \
-    BODY_ROW(prod_##name, body_##name, name##_clean(a * b))                                                            \
+    BODY_ROW(prod_##name, body_##name, name##_clean(a *b))                                                             \
     BODY_ROW(max_##name, body_##name, name##_max(a, b))                                                                \
     BODY_ROW(min_##name, body_##name, name##_min(a, b))
 
@@ -140,9 +140,9 @@ BODY_DIVIDE(divide_f64, body_f64, double)
 typedef void (*body_divide)(void *data, size_t n, int ranks);
 
 static const body_divide body_divides[QUIRE_TYPE_COUNT] = {
-    [QUIRE_INT8] = divide_i8,     [QUIRE_UINT8] = divide_u8,    [QUIRE_INT32] = divide_i32,
-    [QUIRE_UINT32] = divide_u32,  [QUIRE_INT64] = divide_i64,   [QUIRE_UINT64] = divide_u64,
-    [QUIRE_FLOAT16] = divide_f32, [QUIRE_FLOAT32] = divide_f32, [QUIRE_FLOAT64] = divide_f64,
+    [QUIRE_INT8] = divide_i8,      [QUIRE_UINT8] = divide_u8,        [QUIRE_INT32] = divide_i32,
+    [QUIRE_UINT32] = divide_u32,   [QUIRE_INT64] = divide_i64,       [QUIRE_UINT64] = divide_u64,
+    [QUIRE_FLOAT16] = divide_f32,  [QUIRE_FLOAT32] = divide_f32,     [QUIRE_FLOAT64] = divide_f64,
     [QUIRE_BFLOAT16] = divide_f32, [QUIRE_FLOAT8_E4M3] = divide_f32, [QUIRE_FLOAT8_E5M2] = divide_f32,
 };
 
@@ -239,8 +239,8 @@ BODY_TARGET void BODY_FOLD(quire_type_t type, quire_op_t op, void *dst, void *al
                            size_t count, int ranks)
 {
     int divide = op == QUIRE_AVG && ranks > 0 ? ranks : 0;
-    bool narrow = type == QUIRE_FLOAT16 || type == QUIRE_BFLOAT16 || type == QUIRE_FLOAT8_E4M3 ||
-                  type == QUIRE_FLOAT8_E5M2;
+    bool narrow =
+        type == QUIRE_FLOAT16 || type == QUIRE_BFLOAT16 || type == QUIRE_FLOAT8_E4M3 || type == QUIRE_FLOAT8_E5M2;
     if (n == 1 && divide == 0 && also == NULL) {
         memmove(dst, src[0], count * quire_type_size(type));
         return;

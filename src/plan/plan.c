@@ -291,8 +291,7 @@ static quire_status_t strands_valid(const struct plan *p, struct lane_use *use)
         }
         next += p->strands[i].count;
     }
-    return next == p->step_count ? QUIRE_OK
-                                 : quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "steps behind the last strand");
+    return next == p->step_count ? QUIRE_OK : quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "steps behind the last strand");
 }
 
 quire_status_t plan_valid(const struct plan *p)

@@ -58,8 +58,8 @@ enum plan_flag {
 };
 
 enum {
-    PLAN_CHANNELS = 2,     /* channels of collectives: 0 and 1 */
-    PLAN_CHANNEL_P2P = 2,  /* send and receive: pair lanes of their own */
+    PLAN_CHANNELS = 2,    /* channels of collectives: 0 and 1 */
+    PLAN_CHANNEL_P2P = 2, /* send and receive: pair lanes of their own */
     PLAN_CHANNEL_COUNT = 3,
     PLAN_MAX_STRANDS = 8,
     PLAN_MAX_EVENTS = 8,
@@ -82,9 +82,9 @@ struct plan_step {
     int32_t from;        /* producer of the lane read; -1 when none */
     int32_t to;          /* consumer of the pair lane written; -1 when none or wide */
     struct plan_ref src, dst;
-    uint32_t blocks;     /* SEND: blocks in the slot; otherwise 1 */
-    uint32_t part;       /* RECV, REDUCE: which of the slot's blocks; the same in every iteration */
-    uint32_t event;      /* SIGNAL, WAIT */
+    uint32_t blocks; /* SEND: blocks in the slot; otherwise 1 */
+    uint32_t part;   /* RECV, REDUCE: which of the slot's blocks; the same in every iteration */
+    uint32_t event;  /* SIGNAL, WAIT */
     uint32_t fold_lo, fold_hi;
     uint32_t repeat;
     int32_t from_stride, to_stride, src_stride, dst_stride;
@@ -95,7 +95,7 @@ struct plan_shape {
     uint8_t collective; /* quire_collective_t */
     uint8_t algorithm;  /* enum algorithm_id, see algorithms.h */
     uint32_t ranks;
-    uint32_t root;      /* broadcast: the root. send, recv: the peer */
+    uint32_t root; /* broadcast: the root. send, recv: the peer */
 };
 
 struct plan_strand {
@@ -105,13 +105,13 @@ struct plan_strand {
 struct plan {
     struct plan_shape shape;
     uint32_t rank;
-    uint32_t blocks;         /* of IN and OUT */
+    uint32_t blocks; /* of IN and OUT */
     uint32_t scratch_blocks;
-    uint32_t slot_blocks;    /* the most blocks any slot of this shape holds, on any rank: sets the slice */
+    uint32_t slot_blocks; /* the most blocks any slot of this shape holds, on any rank: sets the slice */
     uint32_t event_count;
     uint32_t strand_count;
     uint32_t step_count;
-    uint64_t hash;           /* plan_shape_hash(shape) */
+    uint64_t hash; /* plan_shape_hash(shape) */
     struct plan_strand strands[PLAN_MAX_STRANDS];
     struct plan_step steps[];
 };
@@ -142,8 +142,8 @@ quire_status_t plan_valid(const struct plan *plan);
 
 /* ---- layout: blocks -> elements ---------------------------------------------------------------------------------- */
 struct plan_layout {
-    size_t count;       /* elements in the buffer */
-    size_t elem;        /* bytes of one element */
+    size_t count; /* elements in the buffer */
+    size_t elem;  /* bytes of one element */
     uint32_t blocks;
     size_t block_elems; /* every block but the last ones has this many */
 };

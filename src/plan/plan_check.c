@@ -20,8 +20,8 @@
 static quire_status_t fault(const struct check *c, const struct check_actor *a, const char *what)
 {
     return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "rank %u strand %u step %u pass %u%s: %s", a->rank, a->strand,
-                      a->step - c->plans[a->rank]->strands[a->strand].first, a->pass,
-                      c->in_place ? " in place" : "", what);
+                      a->step - c->plans[a->rank]->strands[a->strand].first, a->pass, c->in_place ? " in place" : "",
+                      what);
 }
 
 static quire_status_t no_memory(void)
@@ -102,7 +102,8 @@ static quire_status_t load(struct check *c, struct check_actor *a, struct check_
     return value->defined ? QUIRE_OK : fault(c, a, "reads a block that was never written");
 }
 
-static quire_status_t store(struct check *c, struct check_actor *a, struct check_cell *cell, const struct check_value *v)
+static quire_status_t store(struct check *c, struct check_actor *a, struct check_cell *cell,
+                            const struct check_value *v)
 {
     if (!check_write(c, a, cell))
         return fault(c, a, "a race: it writes a block that another strand reads or writes, unordered");
@@ -318,10 +319,12 @@ static quire_status_t deadlock(const struct check *c)
         if (a->pass >= c->passes)
             continue;
         const struct plan_step *s = &p->steps[a->step];
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%srank %u strand %u step %u pass %u (%s)",
-                                 used == 0 ? "" : ", ", a->rank, a->strand, a->step - p->strands[a->strand].first,
-                                 a->pass, s->kind == PLAN_SEND ? "no room to send" : s->kind == PLAN_WAIT ? "no event"
-                                                                                                          : "nothing to read");
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used, "%srank %u strand %u step %u pass %u (%s)",
+                             used == 0 ? "" : ", ", a->rank, a->strand, a->step - p->strands[a->strand].first, a->pass,
+                             s->kind == PLAN_SEND   ? "no room to send"
+                             : s->kind == PLAN_WAIT ? "no event"
+                                                    : "nothing to read");
     }
     return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "deadlock with lanes of %u slots%s: %s", c->depth,
                       c->in_place ? " in place" : "", text);
@@ -418,7 +421,8 @@ static quire_status_t admit(const struct plan *const *plans, uint32_t ranks, con
                               plans[r]->rank, plans[r]->shape.ranks);
     }
     if (plans[0]->shape.collective > QUIRE_BARRIER)
-        return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "%s concerns one pair of ranks; there is nothing to prove together",
+        return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,
+                          "%s concerns one pair of ranks; there is nothing to prove together",
                           quire_collective_name((quire_collective_t)plans[0]->shape.collective));
     return QUIRE_OK;
 }

@@ -34,9 +34,9 @@ struct check_slot {
 struct check_lane {
     uint32_t consumers;
     uint64_t sent;
-    uint64_t *read;         /* [consumer] */
-    struct check_slot *slots; /* [depth] */
-    uint32_t *released;     /* [depth][consumer][actors]: clocks at release */
+    uint64_t *read;            /* [consumer] */
+    struct check_slot *slots;  /* [depth] */
+    uint32_t *released;        /* [depth][consumer][actors]: clocks at release */
     struct check_value *stage; /* the slot being filled */
     uint32_t staged;
 };

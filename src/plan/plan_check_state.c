@@ -299,8 +299,8 @@ quire_status_t check_barrier(const struct check *c)
             for (uint32_t q = 0; q < c->ranks; q++) {
                 const uint32_t *leave = c->leave + ((size_t)pass * c->ranks + r) * c->actor_count;
                 if (q != r && leave[c->first_actor[q]] < c->entry[(size_t)pass * c->ranks + q])
-                    return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "rank %u leaves barrier %u before rank %u has entered", r,
-                                      pass, q);
+                    return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,
+                                      "rank %u leaves barrier %u before rank %u has entered", r, pass, q);
             }
     return QUIRE_OK;
 }

@@ -19,8 +19,8 @@ static const char *const buffers[] = {"none", "in", "out", "scratch"};
 static const struct {
     const char *name;
     uint8_t flag;
-} flags[] = {{"in_wide", PLAN_IN_WIDE},       {"out_wide", PLAN_OUT_WIDE}, {"forward", PLAN_FORWARD},
-             {"fold", PLAN_FOLD},             {"finish", PLAN_FINISH},     {"slot_first", PLAN_SLOT_FIRST},
+} flags[] = {{"in_wide", PLAN_IN_WIDE},    {"out_wide", PLAN_OUT_WIDE}, {"forward", PLAN_FORWARD},
+             {"fold", PLAN_FOLD},          {"finish", PLAN_FINISH},     {"slot_first", PLAN_SLOT_FIRST},
              {"skip_self", PLAN_SKIP_SELF}};
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
@@ -82,7 +82,8 @@ static void add_step(struct out *o, const struct plan_step *s)
 size_t plan_print(const struct plan *plan, char *text, size_t bytes)
 {
     struct out o = {text, bytes, 0};
-    add(&o, "plan %s algorithm %u ranks %u rank %u root %u blocks %u scratch %u slot_blocks %u events %u hash %016llx\n",
+    add(&o,
+        "plan %s algorithm %u ranks %u rank %u root %u blocks %u scratch %u slot_blocks %u events %u hash %016llx\n",
         quire_collective_name((quire_collective_t)plan->shape.collective), plan->shape.algorithm, plan->shape.ranks,
         plan->rank, plan->shape.root, plan->blocks, plan->scratch_blocks, plan->slot_blocks, plan->event_count,
         (unsigned long long)plan->hash);
@@ -170,10 +171,14 @@ static quire_status_t parse_header(struct in *in, struct header *h)
     const struct {
         const char *key;
         int64_t *value, hi;
-    } fields[] = {{"algorithm", &algorithm, 255},   {"ranks", &ranks, UINT32_MAX},
-                  {"rank", &h->rank, UINT32_MAX},   {"root", &root, UINT32_MAX},
-                  {"blocks", &h->blocks, UINT32_MAX}, {"scratch", &h->scratch, UINT32_MAX},
-                  {"slot_blocks", &h->slot_blocks, UINT32_MAX}, {"events", &h->events, PLAN_MAX_EVENTS}};
+    } fields[] = {{"algorithm", &algorithm, 255},
+                  {"ranks", &ranks, UINT32_MAX},
+                  {"rank", &h->rank, UINT32_MAX},
+                  {"root", &root, UINT32_MAX},
+                  {"blocks", &h->blocks, UINT32_MAX},
+                  {"scratch", &h->scratch, UINT32_MAX},
+                  {"slot_blocks", &h->slot_blocks, UINT32_MAX},
+                  {"events", &h->events, PLAN_MAX_EVENTS}};
     enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
     while (!word(in, key))
         if (!next_line(in))
@@ -226,14 +231,17 @@ static const char *set_field(struct plan_step *s, const char *key, const char *v
     const struct {
         const char *key;
         uint32_t *to;
-    } naturals[] = {{"blocks", &s->blocks}, {"part", &s->part},       {"event", &s->event},
+    } naturals[] = {{"blocks", &s->blocks},   {"part", &s->part},       {"event", &s->event},
                     {"fold_lo", &s->fold_lo}, {"fold_hi", &s->fold_hi}, {"repeat", &s->repeat}};
     const struct {
         const char *key;
         int32_t *to;
-    } integers[] = {{"from", &s->from},           {"to", &s->to},
-                    {"from_stride", &s->from_stride}, {"to_stride", &s->to_stride},
-                    {"src_stride", &s->src_stride}, {"dst_stride", &s->dst_stride}};
+    } integers[] = {{"from", &s->from},
+                    {"to", &s->to},
+                    {"from_stride", &s->from_stride},
+                    {"to_stride", &s->to_stride},
+                    {"src_stride", &s->src_stride},
+                    {"dst_stride", &s->dst_stride}};
     for (size_t i = 0; i < sizeof(naturals) / sizeof(naturals[0]); i++)
         if (strcmp(naturals[i].key, key) == 0) {
             *naturals[i].to = (uint32_t)v;
@@ -307,7 +315,8 @@ quire_status_t plan_parse(const char *text, size_t bytes, struct plan **plan)
     quire_status_t st = parse_header(&in, &h);
     if (st != QUIRE_OK)
         return st;
-    struct plan_builder *b = plan_builder_create(&h.shape, (uint32_t)h.rank, (uint32_t)h.blocks, (uint32_t)h.slot_blocks);
+    struct plan_builder *b =
+        plan_builder_create(&h.shape, (uint32_t)h.rank, (uint32_t)h.blocks, (uint32_t)h.slot_blocks);
     if (b == NULL)
         return quire_fail(QUIRE_ERR_RESOURCE, "no memory to parse a plan");
     plan_builder_scratch(b, (uint32_t)h.scratch);

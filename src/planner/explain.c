@@ -44,10 +44,10 @@ size_t planner_explain(const struct planner_facts *facts, const struct planner_r
         struct plan_shape shape = {(uint8_t)request->collective, (uint8_t)id, facts->ranks, request->root};
         const char *why = algorithm->unfit(&shape);
         add(&t, "  %-14s %s\n", algorithm->name,
-            id == choice       ? "chosen"
-            : why != NULL      ? why
-            : fits             ? "fits, not preferred at this size"
-                               : "its order of addition isn't the canonical one asked for here");
+            id == choice  ? "chosen"
+            : why != NULL ? why
+            : fits        ? "fits, not preferred at this size"
+                          : "its order of addition isn't the canonical one asked for here");
     }
     return t.used;
 }

@@ -15,12 +15,12 @@
 /* What decides; the same on every rank. */
 struct planner_facts {
     uint32_t ranks;
-    bool shared;               /* every pair of ranks shares memory: wide lanes are cheap everywhere */
-    bool deterministic;        /* canonical order of addition only */
-    enum algorithm_id forced;  /* ALGORITHM_COUNT: free choice */
-    size_t one_shot_max;       /* bytes; SIZE_MAX: the planner's own limits */
-    uint32_t lane_depth;       /* for proving plans */
-    bool prove;                /* check each plan on all ranks before its first use (local choice, not a fact) */
+    bool shared;              /* every pair of ranks shares memory: wide lanes are cheap everywhere */
+    bool deterministic;       /* canonical order of addition only */
+    enum algorithm_id forced; /* ALGORITHM_COUNT: free choice */
+    size_t one_shot_max;      /* bytes; SIZE_MAX: the planner's own limits */
+    uint32_t lane_depth;      /* for proving plans */
+    bool prove;               /* check each plan on all ranks before its first use (local choice, not a fact) */
 };
 
 struct planner_request {

@@ -18,8 +18,8 @@ static void prove(const struct plan_shape *shape)
     for (uint32_t r = 0; r < shape->ranks; r++)
         ck_assert_msg(algorithm_emit(shape, r, &plans[r]) == QUIRE_OK, "%s", status_text_last());
     for (int variant = 0; variant < 4; variant++) {
-        struct plan_check_options options = {variant & 1 ? 2 : 8, 3, variant & 2, algorithm->canonical &&
-                                             shape->collective == QUIRE_ALL_REDUCE};
+        struct plan_check_options options = {variant & 1 ? 2 : 8, 3, variant & 2,
+                                             algorithm->canonical && shape->collective == QUIRE_ALL_REDUCE};
         ck_assert_msg(plan_check((const struct plan *const *)plans, shape->ranks, &options) == QUIRE_OK,
                       "%s %s ranks %u root %u depth %u: %s", algorithm->name,
                       quire_collective_name((quire_collective_t)shape->collective), shape->ranks, shape->root,
@@ -39,7 +39,9 @@ START_TEST(all_are_proved_for_every_rank_count_and_root)
                 if (algorithm_get(id)->unfit(&shape) != NULL)
                     continue;
                 for (; shape.root < (collective == QUIRE_BROADCAST ? n : 1);
-                     shape.root += n <= 9 || shape.root >= n / 2 ? (n <= 9 ? 1 : n - n / 2 - 1 > 0 ? n - n / 2 - 1 : 1)
+                     shape.root += n <= 9 || shape.root >= n / 2 ? (n <= 9              ? 1
+                                                                    : n - n / 2 - 1 > 0 ? n - n / 2 - 1
+                                                                                        : 1)
                                                                  : n / 2) {
                     prove(&shape);
                     proved++;
@@ -85,6 +87,5 @@ START_TEST(names_lead_back_to_ids)
 }
 END_TEST
 
-BASE_TEST_MAIN("algorithms", all_are_proved_for_every_rank_count_and_root,
-               a_ring_of_ten_thousand_is_a_handful_of_steps, what_does_not_fit_is_refused_with_a_reason,
-               names_lead_back_to_ids)
+BASE_TEST_MAIN("algorithms", all_are_proved_for_every_rank_count_and_root, a_ring_of_ten_thousand_is_a_handful_of_steps,
+               what_does_not_fit_is_refused_with_a_reason, names_lead_back_to_ids)

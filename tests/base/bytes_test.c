@@ -8,10 +8,18 @@ START_TEST(sizes_parse_exactly_or_not_at_all)
     static const struct {
         const char *text;
         uint64_t value;
-    } good[] = {{"0", 0},         {"4", 4},           {"64K", 65536},       {"64k", 65536},
-                {"64KiB", 65536}, {"1.5M", 1572864},  {"2GB", 2147483648u}, {"1T", UINT64_C(1) << 40},
-                {"16B", 16},      {"18446744073709551615", UINT64_MAX}};
-    static const char *const bad[] = {"", "K", "-1", "1.5", "12X", "1KK", "18446744073709551616", "20E", " 1", "1 ", ".K"};
+    } good[] = {{"0", 0},
+                {"4", 4},
+                {"64K", 65536},
+                {"64k", 65536},
+                {"64KiB", 65536},
+                {"1.5M", 1572864},
+                {"2GB", 2147483648u},
+                {"1T", UINT64_C(1) << 40},
+                {"16B", 16},
+                {"18446744073709551615", UINT64_MAX}};
+    static const char *const bad[] = {"",    "K",  "-1", "1.5", "12X", "1KK", "18446744073709551616",
+                                      "20E", " 1", "1 ", ".K"};
     uint64_t value;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         ck_assert_msg(bytes_parse_size(good[i].text, &value), "%s", good[i].text);
@@ -67,8 +75,10 @@ END_TEST
 START_TEST(hashes_chain)
 {
     ck_assert_uint_eq(bytes_hash(BYTES_HASH_START, "", 0), BYTES_HASH_START);
-    ck_assert_uint_eq(bytes_hash(BYTES_HASH_START, "a", 1), UINT64_C(0xaf63dc4c8601ec8c)); /* FNV-1a's published vector */
-    ck_assert_uint_eq(bytes_hash(bytes_hash(BYTES_HASH_START, "ab", 2), "c", 1), bytes_hash(BYTES_HASH_START, "abc", 3));
+    ck_assert_uint_eq(bytes_hash(BYTES_HASH_START, "a", 1),
+                      UINT64_C(0xaf63dc4c8601ec8c)); /* FNV-1a's published vector */
+    ck_assert_uint_eq(bytes_hash(bytes_hash(BYTES_HASH_START, "ab", 2), "c", 1),
+                      bytes_hash(BYTES_HASH_START, "abc", 3));
 }
 END_TEST
 

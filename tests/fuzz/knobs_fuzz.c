@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* knobs_fuzz.c - every parser of environment values: any text, no crash; what parses as a size prints and parses back. */
+/* knobs_fuzz.c - every parser of environment values: any text, no crash; what parses as a size prints and parses back.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,7 +15,8 @@
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* `bytes` whose end (at_end) or start touches a page that can't be accessed; aborts the test when there is no memory. */
+/* `bytes` whose end (at_end) or start touches a page that can't be accessed; aborts the test when there is no memory.
+ */
 struct guarded {
     uint8_t *at;
     size_t bytes;
@@ -42,8 +43,8 @@ typedef int (*harness_rank)(int rank, int size, void *arg);
 
 /*
  * Runs `size` ranks as processes (fork), or as threads; waits at most `seconds`, then kills (processes) or gives up
- * (threads: the test process ends). Returns the number of ranks that failed, telling which and how. `killed`, or -1, is a
- * rank that is expected to die by a signal.
+ * (threads: the test process ends). Returns the number of ranks that failed, telling which and how. `killed`, or -1, is
+ * a rank that is expected to die by a signal.
  */
 int harness_fork(int size, harness_rank run, void *arg, int seconds, int killed);
 int harness_threads(int size, harness_rank run, void *arg, int seconds);

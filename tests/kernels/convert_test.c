@@ -19,14 +19,38 @@ struct format {
     uint32_t (*out)(float);
 };
 
-static float half_in(uint32_t b) { return kernel_float16_to_float((uint16_t)b); }
-static uint32_t half_out(float f) { return kernel_float_to_float16(f); }
-static float bf_in(uint32_t b) { return kernel_bfloat16_to_float((uint16_t)b); }
-static uint32_t bf_out(float f) { return kernel_float_to_bfloat16(f); }
-static float e4_in(uint32_t b) { return kernel_e4m3_to_float((uint8_t)b); }
-static uint32_t e4_out(float f) { return kernel_float_to_e4m3(f); }
-static float e5_in(uint32_t b) { return kernel_e5m2_to_float((uint8_t)b); }
-static uint32_t e5_out(float f) { return kernel_float_to_e5m2(f); }
+static float half_in(uint32_t b)
+{
+    return kernel_float16_to_float((uint16_t)b);
+}
+static uint32_t half_out(float f)
+{
+    return kernel_float_to_float16(f);
+}
+static float bf_in(uint32_t b)
+{
+    return kernel_bfloat16_to_float((uint16_t)b);
+}
+static uint32_t bf_out(float f)
+{
+    return kernel_float_to_bfloat16(f);
+}
+static float e4_in(uint32_t b)
+{
+    return kernel_e4m3_to_float((uint8_t)b);
+}
+static uint32_t e4_out(float f)
+{
+    return kernel_float_to_e4m3(f);
+}
+static float e5_in(uint32_t b)
+{
+    return kernel_e5m2_to_float((uint8_t)b);
+}
+static uint32_t e5_out(float f)
+{
+    return kernel_float_to_e5m2(f);
+}
 
 static const struct format formats[] = {
     {"half", 5, 10, 1, 0x7bff, half_in, half_out},

@@ -124,11 +124,16 @@ static void check_against_reference(quire_type_t type, quire_op_t op, const void
         float f = (float)v;
         uint16_t h = type == QUIRE_FLOAT16 ? kernel_float_to_float16(f) : kernel_float_to_bfloat16(f);
         uint8_t b = type == QUIRE_FLOAT8_E4M3 ? kernel_float_to_e4m3(f) : kernel_float_to_e5m2(f);
-        memcpy(want, type == QUIRE_FLOAT64 ? (void *)&v : type == QUIRE_FLOAT32 ? (void *)&f
-                     : quire_type_size(type) == 2 ? (void *)&h : (void *)&b, quire_type_size(type));
+        memcpy(want,
+               type == QUIRE_FLOAT64        ? (void *)&v
+               : type == QUIRE_FLOAT32      ? (void *)&f
+               : quire_type_size(type) == 2 ? (void *)&h
+                                            : (void *)&b,
+               quire_type_size(type));
         double w = harness_get(want, 0, type), g = harness_get(got, i, type);
-        ck_assert_msg(isnan(w) ? isnan(g) : memcmp(want, (const uint8_t *)got + i * quire_type_size(type),
-                                                   quire_type_size(type)) == 0,
+        ck_assert_msg(isnan(w)
+                          ? isnan(g)
+                          : memcmp(want, (const uint8_t *)got + i * quire_type_size(type), quire_type_size(type)) == 0,
                       "%s %s n %d at %zu: %g, not %g", quire_type_name(type), quire_op_name(op), n, i, g, w);
     }
 }

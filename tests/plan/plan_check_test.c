@@ -73,7 +73,8 @@ END_TEST
 START_TEST(a_cycle_is_a_deadlock)
 {
     static const char *const cycle[] = {
-        "plan broadcast algorithm 2 ranks 2 rank 0\nstrand 0\n recv from 1\n send to 1 src in.0\n copy src in.0 dst out.0\n",
+        "plan broadcast algorithm 2 ranks 2 rank 0\nstrand 0\n recv from 1\n send to 1 src in.0\n copy src in.0 dst "
+        "out.0\n",
         "plan broadcast algorithm 2 ranks 2 rank 1\nstrand 0\n recv from 0 dst out.0\n send to 0\n"};
     parse(cycle, 2);
     refused(check(8, false, false), "deadlock");
@@ -98,7 +99,8 @@ START_TEST(a_race_that_only_in_place_has_is_refused_there)
     static const char *const race[] = {
         "plan broadcast algorithm 2 ranks 2 rank 0 blocks 2\nstrand 0\n send to 1 src in.0\n send to 1 src in.1\n"
         " copy src in.0 dst out.0\nstrand 1\n copy src in.1 dst out.0\n copy src in.1 dst out.1\n",
-        "plan broadcast algorithm 2 ranks 2 rank 1 blocks 2\nstrand 0\n recv from 0 dst out.0\n recv from 0 dst out.1\n"};
+        "plan broadcast algorithm 2 ranks 2 rank 1 blocks 2\nstrand 0\n recv from 0 dst out.0\n recv from 0 dst "
+        "out.1\n"};
     parse(race, 2);
     refused(check(8, false, false), "a race");
     static const char *const only_in_place[] = {
@@ -114,7 +116,8 @@ END_TEST
 START_TEST(a_slot_that_nobody_reads_is_refused)
 {
     static const char *const unread[] = {
-        "plan broadcast algorithm 2 ranks 2 rank 0\nstrand 0\n send to 1 src in.0\n send to 1\n copy src in.0 dst out.0\n",
+        "plan broadcast algorithm 2 ranks 2 rank 0\nstrand 0\n send to 1 src in.0\n send to 1\n copy src in.0 dst "
+        "out.0\n",
         "plan broadcast algorithm 2 ranks 2 rank 1\nstrand 0\n recv from 0 dst out.0\n"};
     parse(unread, 2);
     refused(check(8, false, false), "never");
@@ -153,10 +156,9 @@ END_TEST
 
 START_TEST(a_barrier_that_lets_a_rank_go_early_is_refused)
 {
-    static const char *const early[] = {
-        "plan barrier algorithm 4 ranks 3 rank 0\nstrand 0\n send to 1\n recv from 1\n",
-        "plan barrier algorithm 4 ranks 3 rank 1\nstrand 0\n send to 0\n recv from 0\n",
-        "plan barrier algorithm 4 ranks 3 rank 2\nstrand 0\n signal\n wait\n"};
+    static const char *const early[] = {"plan barrier algorithm 4 ranks 3 rank 0\nstrand 0\n send to 1\n recv from 1\n",
+                                        "plan barrier algorithm 4 ranks 3 rank 1\nstrand 0\n send to 0\n recv from 0\n",
+                                        "plan barrier algorithm 4 ranks 3 rank 2\nstrand 0\n signal\n wait\n"};
     char text[3][256];
     const char *texts[3] = {text[0], text[1], text[2]};
     for (int i = 0; i < 3; i++)
@@ -177,9 +179,9 @@ START_TEST(plans_of_different_shapes_are_not_taken)
 }
 END_TEST
 
-BASE_TEST_MAIN("plan_check", a_missing_contribution_is_refused, a_double_contribution_is_refused,
-               a_cycle_is_a_deadlock, a_deadlock_of_shallow_lanes_needs_the_real_depth,
-               a_race_that_only_in_place_has_is_refused_there, a_slot_that_nobody_reads_is_refused,
-               a_read_of_what_nobody_sends_is_refused, finishing_never_or_twice_is_refused,
+BASE_TEST_MAIN("plan_check", a_missing_contribution_is_refused, a_double_contribution_is_refused, a_cycle_is_a_deadlock,
+               a_deadlock_of_shallow_lanes_needs_the_real_depth, a_race_that_only_in_place_has_is_refused_there,
+               a_slot_that_nobody_reads_is_refused, a_read_of_what_nobody_sends_is_refused,
+               finishing_never_or_twice_is_refused,
                another_order_of_addition_is_refused_when_the_canonical_one_is_promised,
                a_barrier_that_lets_a_rank_go_early_is_refused, plans_of_different_shapes_are_not_taken)

@@ -24,7 +24,8 @@ START_TEST(every_plan_comes_back_from_its_text)
                         continue;
                     ck_assert_int_eq(algorithm_emit(&shape, r, &plan), QUIRE_OK);
                     char *text = printed(plan);
-                    ck_assert_msg(plan_parse(text, strlen(text), &back) == QUIRE_OK, "%s\n%s", status_text_last(), text);
+                    ck_assert_msg(plan_parse(text, strlen(text), &back) == QUIRE_OK, "%s\n%s", status_text_last(),
+                                  text);
                     ck_assert_uint_eq(back->hash, plan->hash);
                     ck_assert_uint_eq(back->step_count, plan->step_count);
                     char *again = printed(back);
@@ -93,7 +94,8 @@ START_TEST(errors_tell_line_and_reason)
         struct plan *plan = NULL;
         ck_assert_int_eq(plan_parse(bad[i].text, strlen(bad[i].text), &plan), QUIRE_ERR_INVALID_ARGUMENT);
         ck_assert_ptr_eq(plan, NULL);
-        ck_assert_msg(strstr(status_text_last(), bad[i].why) != NULL, "wanted \"%s\": %s", bad[i].why, status_text_last());
+        ck_assert_msg(strstr(status_text_last(), bad[i].why) != NULL, "wanted \"%s\": %s", bad[i].why,
+                      status_text_last());
     }
 }
 END_TEST

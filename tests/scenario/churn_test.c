@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * churn_test.c - making and ending communicators again and again leaves nothing behind; strangers don't disturb; several
- * communicators, threads and streams work side by side; what fork leaves in the child is dead.
+ * churn_test.c - making and ending communicators again and again leaves nothing behind; strangers don't disturb;
+ * several communicators, threads and streams work side by side; what fork leaves in the child is dead.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

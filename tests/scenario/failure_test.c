@@ -158,8 +158,8 @@ static int message_size_rank(int rank, int size, void *arg)
     uint64_t ns;
     char data[200] = {0};
     RANK_OK(scenario_join(s, rank, size, &comm));
-    quire_status_t st = rank == 0 ? quire_send(data, 100, QUIRE_INT8, 1, comm, NULL)
-                                  : quire_recv(data, 200, QUIRE_INT8, 0, comm, NULL);
+    quire_status_t st =
+        rank == 0 ? quire_send(data, 100, QUIRE_INT8, 1, comm, NULL) : quire_recv(data, 200, QUIRE_INT8, 0, comm, NULL);
     st = until_failed(comm, st, &ns);
     if (expect_text(comm, st, QUIRE_ERR_MISMATCH, "100 bytes", "200"))
         return 1;
@@ -185,7 +185,8 @@ static int refusal_rank(int rank, int size, void *arg)
     RANK_OK(scenario_join(s, rank, size, &comm));
     for (int round = 0; round < 20; round++) {
         int culprit = round % size;
-        quire_status_t st = quire_all_reduce(rank == culprit ? NULL : in, out, 16, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL);
+        quire_status_t st =
+            quire_all_reduce(rank == culprit ? NULL : in, out, 16, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL);
         if (expect_text(comm, st, QUIRE_ERR_INVALID_ARGUMENT, "NULL", "send buffer"))
             return 1;
         for (int i = 0; i < 16; i++)
@@ -216,8 +217,8 @@ static int message_refusal_rank(int rank, int size, void *arg)
     quire_comm *comm;
     int value = 7, got = 0;
     RANK_OK(scenario_join(s, rank, size, &comm));
-    quire_status_t st = rank == 0 ? quire_send(NULL, 1, QUIRE_INT32, 1, comm, NULL)
-                                  : quire_recv(&got, 1, QUIRE_INT32, 0, comm, NULL);
+    quire_status_t st =
+        rank == 0 ? quire_send(NULL, 1, QUIRE_INT32, 1, comm, NULL) : quire_recv(&got, 1, QUIRE_INT32, 0, comm, NULL);
     if (expect_text(comm, st, QUIRE_ERR_INVALID_ARGUMENT, "send", "NULL"))
         return 1;
     if (rank == 0)

@@ -10,8 +10,9 @@
 
 START_TEST(bad_specs_are_told_with_the_bad_part)
 {
-    static const char *const bad[] = {"udp:drop=1", "tcp:drop=2", "tcp:drop", "tcp:hop=1", "tcp:kill=1", "tcp:delay=x",
-                                      "tcp:kill=1@0", "", "tcp:corrupt=0.1,drop=-1"};
+    static const char *const bad[] = {"udp:drop=1",   "tcp:drop=2", "tcp:drop",
+                                      "tcp:hop=1",    "tcp:kill=1", "tcp:delay=x",
+                                      "tcp:kill=1@0", "",           "tcp:corrupt=0.1,drop=-1"};
     struct transport_end end = {&transport_shm};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(wrap_fault(&end, bad[i]) == QUIRE_ERR_INVALID_ARGUMENT, "%s", bad[i]);
