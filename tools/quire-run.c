@@ -313,8 +313,8 @@ static void read_stream(int rank, struct stream *s)
 static void first_failure(struct run *run, int rank, pid_t pid, int status)
 {
     bool killed = WIFSIGNALED(status);
-    if (run->first_failed >= 0)
-        return;
+    if (run->first_failed >= 0 || run->status != 0)
+        return; /* what comes after the first, or after we ended them, is no news */
     run->first_failed = rank;
     run->status = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (killed)

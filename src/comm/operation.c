@@ -292,8 +292,8 @@ void comm_refuse(struct quire_comm *comm, const struct comm_call *call, quire_st
 {
     struct op_name name;
     if (is_pair(call)) {
-        if (call->root < 0 || call->root >= comm->size)
-            return; /* no peer waits for it */
+        if (call->root < 0 || call->root >= comm->size || call->root == comm->rank)
+            return; /* no peer waits for it; to oneself both halves are refused with their group */
         uint64_t number = pair_name(comm, call, &name);
         name.flags = call->collective == QUIRE_SEND ? OP_NAME_REFUSED : 0;
         tell_refusal(comm, &name, number, call->root, st);
@@ -311,6 +311,15 @@ void comm_refuse_prepared(struct comm_operation *operation, quire_status_t st)
     struct quire_comm *comm = operation->comm;
     const struct plan *plan = operation->binding.plan;
     bool pair = name.collective == QUIRE_SEND;
+    if (pair && (int)plan->shape.root == comm->rank) {
+        /* Both halves of a message to oneself go with their group: their numbers are free again. */
+        struct lane *lane = plan->shape.collective == QUIRE_SEND
+                                ? &comm->lanes->out_pair[PLAN_CHANNEL_P2P][comm->rank]
+                                : &comm->lanes->in_pair[PLAN_CHANNEL_P2P][comm->rank];
+        lane->sent_sequence--;
+        comm_give_back(operation);
+        return;
+    }
     name.flags = !pair || plan->shape.collective == QUIRE_SEND ? OP_NAME_REFUSED : 0;
     if (!pair)
         board_post(comm->board, &name);

@@ -163,6 +163,15 @@ bool harness_tsan(void)
 #endif
 }
 
+bool harness_sanitized(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return true;
+#else
+    return harness_tsan();
+#endif
+}
+
 /* Judges one ended rank; 1 when it counts as failed. */
 static int judge(int rank, int status, int killed)
 {

@@ -50,6 +50,8 @@ int harness_fork(int size, harness_rank run, void *arg, int seconds, int killed)
 int harness_threads(int size, harness_rank run, void *arg, int seconds);
 /* True when this is a sanitizer build that can't follow fork well with threads. */
 bool harness_tsan(void);
+/* True in any sanitizer build: freed memory is kept for a while, so resident memory tells nothing. */
+bool harness_sanitized(void);
 
 /* ---- what a process holds ---------------------------------------------------------------------------------------- */
 

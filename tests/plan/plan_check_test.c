@@ -12,8 +12,18 @@ enum { MAX = 8 };
 static struct plan *plans[MAX];
 static uint32_t count;
 
+/* Plans of the last use; what is left at the end is reachable from here. */
+static void drop(void)
+{
+    for (uint32_t r = 0; r < count; r++) {
+        plan_free(plans[r]);
+        plans[r] = NULL;
+    }
+}
+
 static void parse(const char *const *texts, uint32_t n)
 {
+    drop();
     count = n;
     for (uint32_t r = 0; r < n; r++)
         ck_assert_msg(plan_parse(texts[r], strlen(texts[r]), &plans[r]) == QUIRE_OK, "%s", status_text_last());
@@ -22,6 +32,7 @@ static void parse(const char *const *texts, uint32_t n)
 static void emit(uint8_t collective, enum algorithm_id id, uint32_t n)
 {
     struct plan_shape shape = {collective, (uint8_t)id, n, 0};
+    drop();
     count = n;
     for (uint32_t r = 0; r < n; r++)
         ck_assert_int_eq(algorithm_emit(&shape, r, &plans[r]), QUIRE_OK);

@@ -59,9 +59,9 @@ static int churn_rank(int rank, int size, void *arg)
     RANK_TRUE(harness_descriptors() <= descriptors + 2);
     RANK_TRUE(harness_thread_count() <= threads);
     RANK_TRUE(harness_shm_entries() <= shm);
-    if (!harness_tsan() && harness_resident_bytes() > resident + 4 * MIB)
+    if (!harness_sanitized() && harness_resident_bytes() > resident + 4 * MIB)
         fprintf(stderr, "rank %d: resident %zu -> %zu\n", rank, resident, harness_resident_bytes());
-    RANK_TRUE(harness_tsan() || harness_resident_bytes() <= resident + 4 * MIB);
+    RANK_TRUE(harness_sanitized() || harness_resident_bytes() <= resident + 4 * MIB);
     return 0;
 }
 

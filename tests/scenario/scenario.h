@@ -24,8 +24,8 @@ struct scenario {
 static inline quire_status_t scenario_join(const struct scenario *s, int rank, int size, quire_comm **comm)
 {
     quire_config config = QUIRE_CONFIG_INITIALIZER;
-    config.timeout_ms = 60000;
-    config.init_timeout_ms = 60000;
+    config.timeout_ms = 25000;
+    config.init_timeout_ms = 25000;
     return quire_comm_init_rank(comm, size, &s->id, rank, &config);
 }
 
