@@ -218,10 +218,10 @@ START_TEST(streams_of_two_communicators_run_in_any_order)
 {
     struct scenario both[2];
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(quire_get_unique_id(&both[i].id), QUIRE_OK);
+        scenario_begin(&both[i]);
     ck_assert_int_eq(harness_threads(3, streams_rank, both, 60), 0);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(quire_get_unique_id(&both[i].id), QUIRE_OK);
+        scenario_begin(&both[i]);
     ck_assert_int_eq(harness_fork(2, streams_rank, both, 60, -1), 0);
 }
 END_TEST
@@ -332,7 +332,7 @@ static int knob_rank(int rank, int size, void *arg)
 START_TEST(a_knob_that_differs_is_named_on_every_rank)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(3, knob_rank, &s, 30, -1), 0);
 }
 END_TEST

@@ -63,7 +63,7 @@ START_TEST(killing_a_rank_is_told_to_all_with_pid_and_signal)
     void *shared = mmap_shared(4096);
     d.died_at = shared;
     d.pid = (pid_t *)((uint64_t *)shared + 1);
-    ck_assert_int_eq(quire_get_unique_id(&d.s.id), QUIRE_OK);
+    scenario_begin(&d.s);
     ck_assert_int_eq(harness_fork(4, death_rank, &d, 60, d.victim), 0);
 }
 END_TEST
@@ -114,9 +114,9 @@ static int mismatch_rank(int rank, int size, void *arg)
 START_TEST(all_reduce_against_broadcast_is_a_mismatch_with_both_sides)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(4, mismatch_rank, &s, 30, -1), 0);
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_threads(3, mismatch_rank, &s, 30), 0);
 }
 END_TEST
@@ -146,7 +146,7 @@ START_TEST(different_counts_are_a_mismatch_on_all_ranks)
 {
     static const size_t counts[] = {1, 8, 1000, 1000000};
     struct scenario s = {.arg = &counts[_i]};
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(3, counts_rank, &s, 30, -1), 0);
 }
 END_TEST
@@ -170,7 +170,7 @@ static int message_size_rank(int rank, int size, void *arg)
 START_TEST(a_message_of_another_size_is_a_mismatch_with_both_sizes)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(2, message_size_rank, &s, 30, -1), 0);
 }
 END_TEST
@@ -204,9 +204,9 @@ static int refusal_rank(int rank, int size, void *arg)
 START_TEST(a_refused_call_fails_on_all_and_the_next_one_matches)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(3, refusal_rank, &s, 60, -1), 0);
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_threads(3, refusal_rank, &s, 60), 0);
 }
 END_TEST
@@ -233,7 +233,7 @@ static int message_refusal_rank(int rank, int size, void *arg)
 START_TEST(a_refused_send_fails_its_receive_and_the_next_one_matches)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(2, message_refusal_rank, &s, 30, -1), 0);
 }
 END_TEST
@@ -260,7 +260,7 @@ static int poisoned_rank(int rank, int size, void *arg)
 START_TEST(a_bad_call_poisons_its_group)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(2, poisoned_rank, &s, 30, -1), 0);
 }
 END_TEST
@@ -274,7 +274,7 @@ static int late_rank(int rank, int size, void *arg)
     quire_comm *comm;
     float in = 1, out;
     config.timeout_ms = 300;
-    RANK_OK(quire_comm_init_rank(&comm, size, &s->id, rank, &config));
+    RANK_OK(quire_comm_init_rank(&comm, size, scenario_id(s, rank), rank, &config));
     RANK_OK(quire_barrier(comm, NULL));
     if (rank == 1) {
         quire_status_t st;
@@ -293,7 +293,7 @@ static int late_rank(int rank, int size, void *arg)
 START_TEST(a_timeout_names_the_missing_rank)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(3, late_rank, &s, 30, -1), 0);
 }
 END_TEST
@@ -319,7 +319,7 @@ static int departed_rank(int rank, int size, void *arg)
 START_TEST(waiting_for_a_rank_that_left_ends_with_its_number)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(3, departed_rank, &s, 30, -1), 0);
 }
 END_TEST
@@ -360,7 +360,7 @@ static int abort_rank(int rank, int size, void *arg)
 START_TEST(abort_from_another_thread_wakes_the_waiting_one)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(2, abort_rank, &s, 30, -1), 0);
 }
 END_TEST

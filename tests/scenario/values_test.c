@@ -81,9 +81,9 @@ static int all_reduce_rank(int rank, int size, void *arg)
 static void run_both(harness_rank run, int size)
 {
     struct scenario s;
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(size, run, &s, 120, -1), 0);
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_threads(size, run, &s, 120), 0);
 }
 
@@ -225,7 +225,7 @@ START_TEST(a_barrier_waits_for_all)
 {
     uint32_t entered = 0, *at = &entered;
     struct scenario s = {.arg = &at};
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_threads(4, barrier_rank, &s, 60), 0);
 }
 END_TEST

@@ -63,7 +63,7 @@ START_TEST(every_disturbance_is_noticed)
                                              {"tcp:corrupt_bytes=0.05,seed=7", "payload's checksum differs"},
                                              {"tcp:kill=1@50", "rank 1"}};
     struct scenario s = {.arg = &all[_i]};
-    ck_assert_int_eq(quire_get_unique_id(&s.id), QUIRE_OK);
+    scenario_begin(&s);
     ck_assert_int_eq(harness_fork(2, disturbed_rank, &s, 50, -1), 0);
 }
 END_TEST
