@@ -208,7 +208,7 @@ static void make_buffers(struct rank_run *run)
             memory = NULL;
         }
         *buffers[i] = need_memory(run, memory, bytes);
-        memset(memory, 0, bytes);
+        memset(*buffers[i], 0, bytes);
     }
 }
 

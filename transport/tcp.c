@@ -554,7 +554,7 @@ static void tcp_sleep(struct transport_end *end, int max_ms)
 /* Bytes that the peer's kernel doesn't have yet. Data handed to a Unix socket is the peer's at once. */
 static bool in_flight(const struct tcp_peer *peer)
 {
-    struct sockaddr_storage own;
+    struct sockaddr_storage own = {0};
     socklen_t length = sizeof(own);
     int queued = 0;
     if (getsockname(peer->fd, (struct sockaddr *)&own, &length) != 0 || own.ss_family == AF_UNIX)

@@ -74,7 +74,7 @@ static bool parse_kill(const char *text, struct tcp_fault *fault)
 static bool parse_item(char *item, struct tcp_fault *fault)
 {
     char *equals = strchr(item, '=');
-    int64_t seed;
+    int64_t seed = 0;
     if (equals == NULL)
         return false;
     *equals = '\0';

@@ -42,7 +42,7 @@ static inline enum board_answer board_read(const struct board_page *page, uint64
 {
     if (atom_load_acquire(&page->posted) < sequence) /* B2 */
         return BOARD_BEHIND;
-    uint64_t words[BOARD_WORDS];
+    uint64_t words[BOARD_WORDS] = {0};
     const uint64_t *entry = page->entry[sequence % BOARD_ENTRIES];
     for (int i = 0; i < BOARD_WORDS; i++)
         words[i] = atom_load_relaxed(&entry[i]);

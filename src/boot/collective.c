@@ -201,7 +201,7 @@ static quire_status_t disseminate(struct waiting *w, uint8_t *have)
         struct parcel *parcel = NULL;
         if (st == QUIRE_OK)
             st = receive(w, (boot->rank + distance) % size, round, &parcel);
-        if (st != QUIRE_OK)
+        if (st != QUIRE_OK || parcel == NULL)
             return st;
         if (parcel->data.payload_bytes == bytes && bytes)
             memcpy(have + (size_t)distance * w->bytes, parcel->bytes, bytes);
@@ -256,7 +256,7 @@ static quire_status_t spread(struct waiting *w, void *data, size_t bytes)
     quire_status_t st = QUIRE_OK;
     int top = boot->rank ? 31 - __builtin_clz((unsigned)boot->rank) : -1;
     if (top >= 0) {
-        struct parcel *parcel;
+        struct parcel *parcel = NULL;
         st = receive(w, boot->rank & ~(1 << top), 0, &parcel);
         if (st != QUIRE_OK)
             return st;

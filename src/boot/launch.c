@@ -109,7 +109,7 @@ static quire_status_t meet_on_one_host(struct launch *launch, const char *job)
 static quire_status_t read_quire(struct launch *launch)
 {
     static const struct names names = {"quire", "QUIRE_RANK", "QUIRE_SIZE", "QUIRE_LOCAL_RANK", "QUIRE_LOCAL_SIZE"};
-    bool found;
+    bool found = false;
     quire_status_t st = read_numbers(&names, launch);
     if (st == QUIRE_OK)
         st = meet_at_root(launch, &found);
@@ -135,7 +135,7 @@ static quire_status_t read_quire(struct launch *launch)
 static quire_status_t read_torchrun(struct launch *launch)
 {
     static const struct names names = {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
-    bool found;
+    bool found = false;
     quire_status_t st = read_numbers(&names, launch);
     if (st == QUIRE_OK)
         st = meet_at_root(launch, &found);
@@ -173,7 +173,7 @@ static quire_status_t read_openmpi(struct launch *launch)
     /* Open MPI 5, then 4: whatever names the job. */
     static const char *const jobs[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid",
                                        "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"};
-    bool found;
+    bool found = false;
     quire_status_t st = read_numbers(&names, launch);
     if (st == QUIRE_OK)
         st = meet_at_root(launch, &found);
@@ -193,7 +193,7 @@ static quire_status_t read_openmpi(struct launch *launch)
 static quire_status_t read_slurm(struct launch *launch)
 {
     static const struct names names = {"slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", NULL};
-    bool found;
+    bool found = false;
     int nodes = -1;
     quire_status_t st = read_numbers(&names, launch);
     if (st == QUIRE_OK)

@@ -121,7 +121,7 @@ static quire_status_t open_transports(struct quire_comm *comm, uint8_t (*blobs)[
 {
     comm->env =
         (struct transport_env){comm->lanes, &comm->stop, comm->boot, env_dial, env_accept, env_offer, env_fetch};
-    for (int i = 0; transport_all[i] != NULL && i < COMM_TRANSPORTS; i++) {
+    for (int i = 0; i < COMM_TRANSPORTS && transport_all[i] != NULL; i++) {
         if (!transport_wanted(comm, transport_all[i]))
             continue;
         quire_status_t st = transport_all[i]->open(&comm->ends[i], &comm->env, blobs[i]);
@@ -137,7 +137,7 @@ static quire_status_t open_transports(struct quire_comm *comm, uint8_t (*blobs)[
 static quire_status_t reach_peer(struct quire_comm *comm, int rank, const uint8_t (*blobs)[TRANSPORT_BLOB_BYTES],
                                  uint64_t deadline, uint8_t *bits)
 {
-    for (int i = 0; transport_all[i] != NULL && i < COMM_TRANSPORTS; i++) {
+    for (int i = 0; i < COMM_TRANSPORTS && transport_all[i] != NULL; i++) {
         if (comm->ends[i] == NULL || (transport_all[i] == &transport_self) != (rank == comm->rank))
             continue;
         quire_status_t st = transport_all[i]->reach(comm->ends[i], rank, blobs[i], deadline);

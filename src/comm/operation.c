@@ -313,9 +313,8 @@ void comm_refuse_prepared(struct comm_operation *operation, quire_status_t st)
     bool pair = name.collective == QUIRE_SEND;
     if (pair && (int)plan->shape.root == comm->rank) {
         /* Both halves of a message to oneself go with their group: their numbers are free again. */
-        struct lane *lane = plan->shape.collective == QUIRE_SEND
-                                ? &comm->lanes->out_pair[PLAN_CHANNEL_P2P][comm->rank]
-                                : &comm->lanes->in_pair[PLAN_CHANNEL_P2P][comm->rank];
+        struct lane *lane = plan->shape.collective == QUIRE_SEND ? &comm->lanes->out_pair[PLAN_CHANNEL_P2P][comm->rank]
+                                                                 : &comm->lanes->in_pair[PLAN_CHANNEL_P2P][comm->rank];
         lane->sent_sequence--;
         comm_give_back(operation);
         return;

@@ -278,7 +278,7 @@ enum step_result step_run(struct exec_run *run, const struct plan_step *s, struc
         return s->flags & PLAN_FOLD ? step_fold(run, s, c) : step_reduce(run, s, c);
     case PLAN_COPY: {
         struct piece src = piece_of(run, s->src, s->src_stride, c), dst = piece_of(run, s->dst, s->dst_stride, c);
-        if (src.bytes != 0 && src.at != dst.at)
+        if (src.bytes != 0 && src.at != NULL && dst.at != NULL && src.at != dst.at)
             memcpy(dst.at, src.at, src.bytes);
         return STEP_DONE;
     }

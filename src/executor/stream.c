@@ -99,7 +99,7 @@ static void give_tickets(struct stream_work *work)
 
 quire_status_t stream_submit(struct stream_work *work)
 {
-    struct stream_item *items[STREAM_WORK_STREAMS];
+    struct stream_item *items[STREAM_WORK_STREAMS] = {NULL};
     for (int i = 0; i < work->stream_count; i++) {
         items[i] = calloc(1, sizeof(*items[i]));
         if (items[i] == NULL) {
@@ -112,10 +112,10 @@ quire_status_t stream_submit(struct stream_work *work)
     }
     give_tickets(work);
     worker_lock();
-    for (int i = 0; i < work->stream_count; i++)
+    for (int i = 0; i < work->stream_count && items[i] != NULL; i++)
         append(work->streams[i], items[i]);
     worker_kick();
-    worker_unlock();
+    worker_unlock(); /* the streams own the items now */
     return QUIRE_OK;
 }
 

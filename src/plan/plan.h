@@ -116,6 +116,11 @@ struct plan {
     struct plan_step steps[];
 };
 
+static inline bool plan_shape_equal(const struct plan_shape *a, const struct plan_shape *b)
+{
+    return a->collective == b->collective && a->algorithm == b->algorithm && a->ranks == b->ranks && a->root == b->root;
+}
+
 /* The same on every rank; never 0 in its low half. */
 uint64_t plan_shape_hash(const struct plan_shape *shape);
 

@@ -209,7 +209,7 @@ static quire_status_t run_fold(struct check *c, struct check_actor *a, const str
     if (st != QUIRE_OK || *blocked)
         return st;
     struct refs refs = refs_of(c, a, s);
-    struct check_value all[CHECK_MAX_RANKS], result = {0};
+    struct check_value all[CHECK_MAX_RANKS] = {{0}}, result = {0};
     bool data = refs.src != NULL;
     for (uint32_t r = s->fold_lo; st == QUIRE_OK && r < s->fold_hi; r++) {
         const struct check_slot *slot = r == a->rank ? NULL : check_peek(c, from.lane[r], from.consumer[r]);
@@ -413,7 +413,7 @@ static quire_status_t admit(const struct plan *const *plans, uint32_t ranks, con
         quire_status_t st = plan_valid(plans[r]);
         if (st != QUIRE_OK)
             return st;
-        if (memcmp(&plans[r]->shape, &plans[0]->shape, sizeof(plans[0]->shape)) != 0 || plans[r]->rank != r ||
+        if (!plan_shape_equal(&plans[r]->shape, &plans[0]->shape) || plans[r]->rank != r ||
             plans[r]->shape.ranks != ranks || plans[r]->blocks != plans[0]->blocks ||
             plans[r]->slot_blocks != plans[0]->slot_blocks)
             return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,

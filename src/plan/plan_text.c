@@ -151,9 +151,9 @@ static bool ref_of(const char *text, struct plan_ref *ref)
     int64_t block;
     if (dot == NULL || !number_of(dot + 1, 0, UINT32_MAX, &block))
         return false;
-    for (uint8_t b = 0; b < sizeof(buffers) / sizeof(buffers[0]); b++)
+    for (size_t b = 0; b < sizeof(buffers) / sizeof(buffers[0]); b++)
         if (strlen(buffers[b]) == (size_t)(dot - text) && strncmp(buffers[b], text, (size_t)(dot - text)) == 0) {
-            *ref = (struct plan_ref){b, (uint32_t)block};
+            *ref = (struct plan_ref){(uint8_t)b, (uint32_t)block};
             return true;
         }
     return false;

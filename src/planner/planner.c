@@ -61,9 +61,9 @@ static const char *unfit(const struct planner_facts *facts, const struct planner
 {
     struct plan_shape shape = shape_of(facts, request, id);
     const struct algorithm *algorithm = algorithm_get(id);
-    const char *why = algorithm->unfit(&shape);
+    const char *why = algorithm->unfit(&shape); /* static text */
     if (why != NULL)
-        return why;
+        return why; // cppcheck-suppress returnDanglingLifetime
     bool adds = request->collective == QUIRE_ALL_REDUCE;
     if (adds && !algorithm->canonical && facts->ranks > 1 && (facts->deterministic || facts->shared))
         return facts->deterministic ? "its order of addition isn't canonical and deterministic is set"
@@ -156,7 +156,7 @@ quire_status_t planner_plan(struct planner *planner, const struct planner_reques
     }
     struct plan_shape shape = shape_of(&planner->facts, request, id);
     for (struct planned *p = planner->plans; p != NULL; p = p->next)
-        if (memcmp(&p->shape, &shape, sizeof(shape)) == 0) {
+        if (plan_shape_equal(&p->shape, &shape)) {
             *plan = p->plan;
             return QUIRE_OK;
         }

@@ -22,12 +22,17 @@ START_TEST(bad_arguments_are_named_and_change_nothing)
 {
     quire_comm *comm = alone();
     float a[16] = {1}, b[16];
-    refused(quire_all_reduce(NULL, b, 4, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "send buffer");
-    refused(quire_all_reduce(a, NULL, 4, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "receive buffer");
+    refused(quire_all_reduce(NULL, b, 4, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT,
+            "send buffer");
+    refused(quire_all_reduce(a, NULL, 4, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT,
+            "receive buffer");
     refused(quire_all_reduce(a, a + 1, 4, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "overlap");
-    refused(quire_all_reduce(a, b, 4, (quire_type_t)99, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "element type");
-    refused(quire_all_reduce(a, b, 4, QUIRE_FLOAT32, (quire_op_t)5, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "operator");
-    refused(quire_all_reduce(a, b, SIZE_MAX / 2, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "overflow");
+    refused(quire_all_reduce(a, b, 4, (quire_type_t)99, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT,
+            "element type");
+    refused(quire_all_reduce(a, b, 4, QUIRE_FLOAT32, (quire_op_t)5, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT,
+            "operator");
+    refused(quire_all_reduce(a, b, SIZE_MAX / 2, QUIRE_FLOAT32, QUIRE_SUM, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT,
+            "overflow");
     refused(quire_broadcast(a, b, 4, QUIRE_FLOAT32, 1, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "root 1");
     refused(quire_broadcast(a, b, 4, QUIRE_FLOAT32, -1, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "root -1");
     refused(quire_send(a, 4, QUIRE_FLOAT32, 2, comm, NULL), QUIRE_ERR_INVALID_ARGUMENT, "peer 2");
@@ -152,7 +157,8 @@ START_TEST(explain_tells_choice_and_plan)
 {
     quire_comm *comm = alone();
     char text[4096], small[10];
-    ck_assert_int_eq(quire_explain(comm, QUIRE_ALL_REDUCE, 1000, QUIRE_FLOAT32, QUIRE_SUM, text, sizeof(text)), QUIRE_OK);
+    ck_assert_int_eq(quire_explain(comm, QUIRE_ALL_REDUCE, 1000, QUIRE_FLOAT32, QUIRE_SUM, text, sizeof(text)),
+                     QUIRE_OK);
     ck_assert(strstr(text, "choice: ") && strstr(text, "plan all_reduce"));
     refused(quire_explain(comm, QUIRE_ALL_REDUCE, 1000, QUIRE_FLOAT32, QUIRE_SUM, small, sizeof(small)),
             QUIRE_ERR_RESOURCE, "needs");

@@ -27,13 +27,16 @@ START_TEST(columns_and_footer_are_those_of_nccl_tests)
     char type[16], op[16], wrong[2][16];
     int root;
     double v[6];
-    ck_assert_msg(run("./all_reduce_perf -t 3 -b 64 -e 64K -f 4 -n 2 -w 1 -d double -o max", out, sizeof(out)) == 0, "%s", out);
-    ck_assert(strstr(out, "#       size         count      type   redop    root     time   algbw   busbw #wrong") != NULL);
+    ck_assert_msg(run("./all_reduce_perf -t 3 -b 64 -e 64K -f 4 -n 2 -w 1 -d double -o max", out, sizeof(out)) == 0,
+                  "%s", out);
+    ck_assert(strstr(out, "#       size         count      type   redop    root     time   algbw   busbw #wrong") !=
+              NULL);
     ck_assert(strstr(out, "# Out of bounds values : 0 OK") != NULL && strstr(out, "# Avg bus bandwidth    : ") != NULL);
     char *row = strstr(out, "\n          64");
     ck_assert_ptr_ne(row, NULL);
-    ck_assert_int_eq(sscanf(row, "%zu %zu %15s %15s %d %lf %lf %lf %15s %lf %lf %lf %15s", &size, &count, type, op, &root,
-                            &v[0], &v[1], &v[2], wrong[0], &v[3], &v[4], &v[5], wrong[1]), 13);
+    ck_assert_int_eq(sscanf(row, "%zu %zu %15s %15s %d %lf %lf %lf %15s %lf %lf %lf %15s", &size, &count, type, op,
+                            &root, &v[0], &v[1], &v[2], wrong[0], &v[3], &v[4], &v[5], wrong[1]),
+                     13);
     ck_assert(size == 64 && count == 8 && root == -1 && strcmp(type, "double") == 0 && strcmp(op, "max") == 0);
     ck_assert_str_eq(wrong[0], "0");
     ck_assert_str_eq(wrong[1], "0");
@@ -46,11 +49,17 @@ END_TEST
 
 START_TEST(all_types_and_operators_are_exact)
 {
-    ck_assert_msg(run("./all_reduce_perf -t 3 -b 4 -e 64K -f 16 -n 1 -w 0 -d all -o all", out, sizeof(out)) == 0, "%s", out);
-    ck_assert_msg(run("./quire-run -n 3 ./broadcast_perf -b 0 -e 64K -f 16 -n 1 -w 0 -d all -r all", out, sizeof(out)) == 0, "%s", out);
-    ck_assert_msg(run("./quire-run -n 3 ./sendrecv_perf -b 0 -e 64K -f 16 -n 1 -w 0 -m 3", out, sizeof(out)) == 0, "%s", out);
+    ck_assert_msg(run("./all_reduce_perf -t 3 -b 4 -e 64K -f 16 -n 1 -w 0 -d all -o all", out, sizeof(out)) == 0, "%s",
+                  out);
+    ck_assert_msg(
+        run("./quire-run -n 3 ./broadcast_perf -b 0 -e 64K -f 16 -n 1 -w 0 -d all -r all", out, sizeof(out)) == 0, "%s",
+        out);
+    ck_assert_msg(run("./quire-run -n 3 ./sendrecv_perf -b 0 -e 64K -f 16 -n 1 -w 0 -m 3", out, sizeof(out)) == 0, "%s",
+                  out);
     ck_assert(strstr(out, "N/A") != NULL);
-    ck_assert_msg(run("./quire-run -n 2 ./all_reduce_perf -t 2 -b 8 -e 8 -n 1 --latency -R 1 -z 1", out, sizeof(out)) == 0, "%s", out);
+    ck_assert_msg(run("./quire-run -n 2 ./all_reduce_perf -t 2 -b 8 -e 8 -n 1 --latency -R 1 -z 1", out, sizeof(out)) ==
+                      0,
+                  "%s", out);
     ck_assert(strstr(out, "p50") != NULL && strstr(out, "Rank  3") != NULL);
 }
 END_TEST
@@ -85,8 +94,10 @@ START_TEST(bad_usage_and_failures_have_their_status)
     ck_assert_int_eq(run("QUIRE_TRANSPORT=pigeon ./all_reduce_perf -b 8 -e 8", out, sizeof(out)), 3);
     ck_assert(strstr(out, "QUIRE_TRANSPORT=pigeon") != NULL);
     /* A lost frame makes a rank fail, and the launcher returns that. */
-    ck_assert_int_eq(run("QUIRE_TIMEOUT=5s QUIRE_TRANSPORT=tcp QUIRE_FAULT=tcp:drop=0.2 ./quire-run -n 2 ./all_reduce_perf -b 8 -e 8 -n 1000",
-                         out, sizeof(out)), 3);
+    ck_assert_int_eq(run("QUIRE_TIMEOUT=5s QUIRE_TRANSPORT=tcp QUIRE_FAULT=tcp:drop=0.2 ./quire-run -n 2 "
+                         "./all_reduce_perf -b 8 -e 8 -n 1000",
+                         out, sizeof(out)),
+                     3);
 }
 END_TEST
 

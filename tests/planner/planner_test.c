@@ -6,8 +6,8 @@
 
 static struct planner_facts facts(uint32_t ranks, bool shared)
 {
-    return (struct planner_facts){.ranks = ranks, .shared = shared, .forced = ALGORITHM_COUNT, .one_shot_max = SIZE_MAX,
-                                  .lane_depth = 8};
+    return (struct planner_facts){
+        .ranks = ranks, .shared = shared, .forced = ALGORITHM_COUNT, .one_shot_max = SIZE_MAX, .lane_depth = 8};
 }
 
 static struct planner_request reduce(size_t bytes)

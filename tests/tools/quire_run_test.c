@@ -25,8 +25,10 @@ static int run(const char *args, char *out, size_t bytes)
 START_TEST(every_rank_knows_its_place)
 {
     char out[4096];
-    ck_assert_int_eq(run("-n 3 -x COLOUR=red --tag sh -c 'echo $QUIRE_RANK/$QUIRE_SIZE $QUIRE_LOCAL_RANK $COLOUR ${#QUIRE_JOB}'",
-                         out, sizeof(out)), 0);
+    ck_assert_int_eq(
+        run("-n 3 -x COLOUR=red --tag sh -c 'echo $QUIRE_RANK/$QUIRE_SIZE $QUIRE_LOCAL_RANK $COLOUR ${#QUIRE_JOB}'",
+            out, sizeof(out)),
+        0);
     for (int r = 0; r < 3; r++) {
         char want[64];
         snprintf(want, sizeof(want), "[%d] %d/3 %d red 32\n", r, r, r);
@@ -38,11 +40,14 @@ END_TEST
 START_TEST(the_first_failure_is_told_and_returned)
 {
     char out[4096];
-    ck_assert_int_eq(run("-n 3 --on-failure kill sh -c 'test $QUIRE_RANK = 1 && exit 7; sleep 20'", out, sizeof(out)), 7);
+    ck_assert_int_eq(run("-n 3 --on-failure kill sh -c 'test $QUIRE_RANK = 1 && exit 7; sleep 20'", out, sizeof(out)),
+                     7);
     ck_assert_msg(strstr(out, "rank 1 (pid ") && strstr(out, "exited with status 7"), "%s", out);
-    ck_assert_int_eq(run("-n 2 sh -c 'test $QUIRE_RANK = 0 && kill -SEGV $$; exit 0'", out, sizeof(out)), 128 + SIGSEGV);
+    ck_assert_int_eq(run("-n 2 sh -c 'test $QUIRE_RANK = 0 && kill -SEGV $$; exit 0'", out, sizeof(out)),
+                     128 + SIGSEGV);
     ck_assert_msg(strstr(out, "rank 0") && strstr(out, "signal 11"), "%s", out);
-    ck_assert_int_eq(run("-n 3 --on-failure ignore sh -c 'sleep 0.$QUIRE_RANK; exit $QUIRE_RANK'", out, sizeof(out)), 1);
+    ck_assert_int_eq(run("-n 3 --on-failure ignore sh -c 'sleep 0.$QUIRE_RANK; exit $QUIRE_RANK'", out, sizeof(out)),
+                     1);
 }
 END_TEST
 
@@ -51,8 +56,11 @@ START_TEST(stragglers_get_grace_then_term_then_kill)
     char out[4096];
     uint64_t start = harness_now_ns();
     /* Rank 0 fails; rank 1 ends when asked; rank 2 ignores TERM and must be killed. */
-    ck_assert_int_eq(run("-n 3 --on-failure wait:200ms sh -c 'test $QUIRE_RANK = 0 && exit 3; test $QUIRE_RANK = 2 && trap \"\" "
-                         "TERM; exec sleep 30'", out, sizeof(out)), 3);
+    ck_assert_int_eq(
+        run("-n 3 --on-failure wait:200ms sh -c 'test $QUIRE_RANK = 0 && exit 3; test $QUIRE_RANK = 2 && trap \"\" "
+            "TERM; exec sleep 30'",
+            out, sizeof(out)),
+        3);
     uint64_t took = harness_now_ns() - start;
     ck_assert(took > UINT64_C(200000000) && took < UINT64_C(20000000000));
     ck_assert_msg(strstr(out, "still running after rank 0's failure") != NULL, "%s", out);
@@ -62,11 +70,14 @@ END_TEST
 START_TEST(tagged_lines_stay_whole)
 {
     static char out[1 << 20];
-    ck_assert_int_eq(run("-n 4 --tag sh -c 'for i in 1 2 3 4 5 6 7 8 9; do printf abc; printf \"def\\n\"; done; printf end'", out,
-                         sizeof(out)), 0);
+    ck_assert_int_eq(
+        run("-n 4 --tag sh -c 'for i in 1 2 3 4 5 6 7 8 9; do printf abc; printf \"def\\n\"; done; printf end'", out,
+            sizeof(out)),
+        0);
     int lines = 0, ends = 0;
     for (char *line = strtok(out, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        ck_assert_msg(line[0] == '[' && (strcmp(line + 3, " abcdef") == 0 || strcmp(line + 3, " end") == 0), "%s", line);
+        ck_assert_msg(line[0] == '[' && (strcmp(line + 3, " abcdef") == 0 || strcmp(line + 3, " end") == 0), "%s",
+                      line);
         lines++;
         ends += strstr(line, "end") != NULL;
     }
@@ -79,8 +90,10 @@ START_TEST(signals_reach_the_ranks_and_a_timeout_ends_them)
 {
     char out[4096], command[8192];
     snprintf(command, sizeof(command),
-             "%s -n 2 sh -c 'trap \"echo got it; exit 0\" USR1; sleep 0.1; while :; do sleep 0.05; done' & pid=$!; sleep 0.6; "
-             "kill -USR1 $pid; wait $pid", tool);
+             "%s -n 2 sh -c 'trap \"echo got it; exit 0\" USR1; sleep 0.1; while :; do sleep 0.05; done' & pid=$!; "
+             "sleep 0.6; "
+             "kill -USR1 $pid; wait $pid",
+             tool);
     FILE *f = popen(command, "r");
     size_t n = fread(out, 1, sizeof(out) - 1, f);
     out[n] = '\0';
@@ -95,8 +108,8 @@ START_TEST(the_ranks_die_with_the_launcher)
     char path[] = "/tmp/quire-run-XXXXXX", command[8192];
     int fd = mkstemp(path), pid = 0;
     close(fd);
-    snprintf(command, sizeof(command), "%s -n 1 sh -c 'echo $$ > %s; exec sleep 60' & pid=$!; sleep 0.5; kill -KILL $pid; wait $pid",
-             tool, path);
+    snprintf(command, sizeof(command),
+             "%s -n 1 sh -c 'echo $$ > %s; exec sleep 60' & pid=$!; sleep 0.5; kill -KILL $pid; wait $pid", tool, path);
     ck_assert_int_ne(system(command), -1);
     FILE *f = fopen(path, "r");
     ck_assert_int_eq(fscanf(f, "%d", &pid), 1);
@@ -142,7 +155,8 @@ END_TEST
 START_TEST(bound_ranks_get_cores_of_their_own)
 {
     char out[4096];
-    ck_assert_int_eq(run("-n 2 --bind core --tag sh -c 'grep Cpus_allowed_list /proc/self/status'", out, sizeof(out)), 0);
+    ck_assert_int_eq(run("-n 2 --bind core --tag sh -c 'grep Cpus_allowed_list /proc/self/status'", out, sizeof(out)),
+                     0);
     char *a = strstr(out, "[0] Cpus_allowed_list:"), *b = strstr(out, "[1] Cpus_allowed_list:");
     ck_assert(a != NULL && b != NULL && strchr(a, '-') == NULL);
     if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
@@ -153,10 +167,14 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    const TTest *const tests[] = {every_rank_knows_its_place, the_first_failure_is_told_and_returned,
-                                  stragglers_get_grace_then_term_then_kill, tagged_lines_stay_whole,
-                                  signals_reach_the_ranks_and_a_timeout_ends_them, the_ranks_die_with_the_launcher,
-                                  bad_usage_is_told, bound_ranks_get_cores_of_their_own};
+    const TTest *const tests[] = {every_rank_knows_its_place,
+                                  the_first_failure_is_told_and_returned,
+                                  stragglers_get_grace_then_term_then_kill,
+                                  tagged_lines_stay_whole,
+                                  signals_reach_the_ranks_and_a_timeout_ends_them,
+                                  the_ranks_die_with_the_launcher,
+                                  bad_usage_is_told,
+                                  bound_ranks_get_cores_of_their_own};
     char *slash;
     snprintf(tool, sizeof(tool), "%s", argv[0]);
     for (int up = 0; up < 3 && (slash = strrchr(tool, '/')) != NULL; up++)
