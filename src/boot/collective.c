@@ -258,7 +258,7 @@ static quire_status_t spread(struct waiting *w, void *data, size_t bytes)
     if (top >= 0) {
         struct parcel *parcel = NULL;
         st = receive(w, boot->rank & ~(1 << top), 0, &parcel);
-        if (st != QUIRE_OK)
+        if (st != QUIRE_OK || parcel == NULL)
             return st;
         if (parcel->data.payload_bytes != bytes)
             st = QUIRE_BUG("a broadcast has the wrong length");
