@@ -328,19 +328,31 @@ static void first_failure(struct run *run, int rank, pid_t pid, int status)
         run->term_at = now_ms();
 }
 
+/*
+ * Several ranks may have ended since the last look, and the kernel doesn't say in which order. One that was killed is
+ * the likelier cause of the others' exits, so it counts as the first.
+ */
 static void reap(struct run *run)
 {
-    int status;
+    int status, worst = -1, worst_status = 0;
+    pid_t worst_pid = 0;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-        for (int r = 0; r < run->size; r++)
-            if (run->ranks[r].pid == pid) {
-                run->ranks[r].pid = 0;
-                run->alive--;
-                for (int i = 0; i < 2; i++)
-                    read_stream(r, &run->ranks[r].out[i]);
-                if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                    first_failure(run, r, pid, status);
+        for (int r = 0; r < run->size; r++) {
+            if (run->ranks[r].pid != pid)
+                continue;
+            run->ranks[r].pid = 0;
+            run->alive--;
+            for (int i = 0; i < 2; i++)
+                read_stream(r, &run->ranks[r].out[i]);
+            bool bad = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+            if (bad && (worst < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(worst_status)))) {
+                worst = r;
+                worst_pid = pid;
+                worst_status = status;
             }
+        }
+    if (worst >= 0)
+        first_failure(run, worst, worst_pid, worst_status);
 }
 
 static void take_signals(struct run *run)

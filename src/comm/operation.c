@@ -95,6 +95,8 @@ static quire_status_t bind_call(struct quire_comm *comm, const struct comm_call 
     quire_status_t st = planner_plan(comm->planner, &request, &plan);
     if (st != QUIRE_OK)
         return st;
+    if (plan->scratch_blocks != 0)
+        return QUIRE_BUG("a plan wants scratch memory, which calls are not given yet");
     struct plan_layout layout = plan_layout_even(call->count, elem, plan->blocks);
     exec_binding_make(binding, plan, &layout, call->type, call->op, &comm->lanes->geometry);
     return QUIRE_OK;
