@@ -45,7 +45,7 @@ START_TEST(the_first_failure_is_told_and_returned)
     ck_assert_msg(strstr(out, "rank 1 (pid ") && strstr(out, "exited with status 7"), "%s", out);
     ck_assert_int_eq(run("-n 2 sh -c 'test $QUIRE_RANK = 0 && kill -SEGV $$; exit 0'", out, sizeof(out)),
                      128 + SIGSEGV);
-    ck_assert_msg(strstr(out, "rank 0") && strstr(out, "signal 11"), "%s", out);
+    ck_assert_msg(strstr(out, "rank 0") && strstr(out, "signal 11 (SIGSEGV"), "%s", out);
     ck_assert_int_eq(run("-n 3 --on-failure ignore sh -c 'sleep 0.$QUIRE_RANK; exit $QUIRE_RANK'", out, sizeof(out)),
                      1);
 }
@@ -64,6 +64,84 @@ START_TEST(stragglers_get_grace_then_term_then_kill)
     uint64_t took = harness_now_ns() - start;
     ck_assert(took > UINT64_C(200000000) && took < UINT64_C(20000000000));
     ck_assert_msg(strstr(out, "still running after rank 0's failure") != NULL, "%s", out);
+}
+END_TEST
+
+START_TEST(what_ranks_started_is_ended_with_them)
+{
+    /* The pipe to this test is held by the sleepers as well: the answer comes at once only when they are gone. */
+    char out[4096];
+    uint64_t start = harness_now_ns();
+    ck_assert_int_eq(
+        run("-n 2 --on-failure kill sh -c 'test $QUIRE_RANK = 1 && exit 7; sleep 40; true'", out, sizeof(out)), 7);
+    ck_assert_int_eq(run("-n 2 --on-failure kill sh -c 'sleep 40 & sleep 0.1; exit 5'", out, sizeof(out)), 5);
+    /* Not even a child that ignores TERM while its parent has ended. */
+    ck_assert_int_eq(run("-n 1 --timeout 100ms sh -c '(trap \"\" TERM; exec sleep 40) & wait'", out, sizeof(out)), 124);
+    ck_assert(harness_now_ns() - start < UINT64_C(20000000000));
+}
+END_TEST
+
+START_TEST(nothing_of_tagged_output_is_lost)
+{
+    static char out[1 << 20];
+    FILE *f;
+    char command[8192];
+    /* Bytes of any value. */
+    snprintf(command, sizeof(command), "%s -n 1 --tag printf 'a\\0b\\n'", tool);
+    f = popen(command, "r");
+    size_t n = fread(out, 1, sizeof(out), f);
+    ck_assert_int_eq(pclose(f), 0);
+    ck_assert_uint_eq(n, 8);
+    ck_assert_mem_eq(out, "[0] a\0b\n", 8);
+    /* The end of a line that a child keeps from ending. */
+    ck_assert_int_eq(run("-n 1 --tag sh -c 'sleep 1 & printf partial'", out, sizeof(out)), 0);
+    ck_assert_str_eq(out, "[0] partial\n");
+    /* A long line, in one piece, from each rank. */
+    ck_assert_int_eq(run("-n 3 --tag sh -c 'head -c 200000 /dev/zero | tr \"\\0\" x; echo'", out, sizeof(out)), 0);
+    int lines = 0;
+    for (char *line = strtok(out, "\n"); line != NULL; line = strtok(NULL, "\n"), lines++)
+        ck_assert_uint_eq(strlen(line), 4 + 200000);
+    ck_assert_int_eq(lines, 3);
+    /* The two streams stay apart. */
+    snprintf(command, sizeof(command), "%s -n 2 --tag sh -c 'echo out; echo err >&2' 2>/dev/null", tool);
+    f = popen(command, "r");
+    n = fread(out, 1, sizeof(out) - 1, f);
+    out[n] = '\0';
+    ck_assert_int_eq(pclose(f), 0);
+    ck_assert(strstr(out, "[0] out\n") && strstr(out, "[1] out\n") && !strstr(out, "err"));
+}
+END_TEST
+
+START_TEST(rank_0_alone_gets_the_input)
+{
+    char out[4096], command[8192];
+    snprintf(command, sizeof(command), "echo hello | %s -n 3 --tag sh -c 'echo \"<$(cat)>\"'", tool);
+    FILE *f = popen(command, "r");
+    size_t n = fread(out, 1, sizeof(out) - 1, f);
+    out[n] = '\0';
+    ck_assert_int_eq(pclose(f), 0);
+    ck_assert_msg(strstr(out, "[0] <hello>\n") && strstr(out, "[1] <>\n") && strstr(out, "[2] <>\n"), "%s", out);
+}
+END_TEST
+
+/* A parent that ignores SIGCHLD leaves that to the launcher, which could then wait for ever. */
+START_TEST(an_ignored_sigchld_does_not_hang_it)
+{
+    int status = -1;
+    signal(SIGCHLD, SIG_IGN);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl(tool, "quire-run", "-n", "2", "sh", "-c", "exit $QUIRE_RANK", (char *)NULL);
+        _exit(99);
+    }
+    signal(SIGCHLD, SIG_DFL);
+    pid_t got = 0;
+    for (int i = 0; i < 500 && (got = waitpid(pid, &status, WNOHANG)) == 0; i++)
+        usleep(10000);
+    if (got == 0)
+        kill(pid, SIGKILL);
+    ck_assert_int_eq(got, pid);
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
 }
 END_TEST
 
@@ -90,7 +168,8 @@ START_TEST(signals_reach_the_ranks_and_a_timeout_ends_them)
 {
     char out[4096], command[8192];
     snprintf(command, sizeof(command),
-             "%s -n 2 sh -c 'trap \"echo got it; exit 0\" USR1; sleep 0.1; while :; do sleep 0.05; done' & pid=$!; "
+             "%s -n 2 sh -c 'trap \"echo got it; exit 0\" USR1; sleep 0.1; while :; do sleep 0.05 || echo helper "
+             "killed; done' & pid=$!; "
              "sleep 0.6; "
              "kill -USR1 $pid; wait $pid",
              tool);
@@ -99,7 +178,21 @@ START_TEST(signals_reach_the_ranks_and_a_timeout_ends_them)
     out[n] = '\0';
     ck_assert_int_eq(pclose(f), 0);
     ck_assert_str_eq(out, "got it\ngot it\n");
-    ck_assert_int_eq(run("-n 2 --timeout 300ms sleep 30", out, sizeof(out)), 124);
+    ck_assert_int_eq(run("-n 2 --timeout=300ms sleep 30", out, sizeof(out)), 124);
+    /* Asked to end: 128 + signal, though the ranks end well; asked again, no grace is given. */
+    snprintf(command, sizeof(command),
+             "%s -n 2 sh -c 'trap \"exit 0\" TERM; while :; do sleep 0.05; done' & pid=$!; sleep 0.6; kill -TERM $pid; "
+             "wait $pid",
+             tool);
+    ck_assert_int_eq(WEXITSTATUS(system(command)), 128 + SIGTERM);
+    uint64_t start = harness_now_ns();
+    snprintf(
+        command, sizeof(command),
+        "%s -n 1 --on-failure wait:60s sh -c 'trap \"\" INT HUP; sleep 50; true' & pid=$!; sleep 0.4; kill -HUP $pid; "
+        "sleep 0.2; kill -HUP $pid; wait $pid",
+        tool);
+    ck_assert_int_eq(WEXITSTATUS(system(command)), 128 + SIGHUP);
+    ck_assert(harness_now_ns() - start < UINT64_C(20000000000));
 }
 END_TEST
 
@@ -142,7 +235,11 @@ START_TEST(bad_usage_is_told)
                {"-n", "wants a value", 2},
                {"-n 2 -x FOO true", "NAME=VALUE", 2},
                {"-n 2 /nonexistent/program", "can't run /nonexistent/program", 127},
-               {"-n 1 /etc/passwd", "Permission denied", 126}};
+               {"-n 2 no-such-program-at-all", "in PATH=", 127},
+               {"-n 2 --tag=yes true", "unknown option --tag=yes", 2},
+               {"-n 2 --bind= true", "--bind : expected", 2},
+               {"-n 1 /etc/passwd", "Permission denied", 126},
+               {"-n 1 -x PATH=/etc passwd", "/etc/passwd: Permission denied", 126}};
     char out[8192];
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         ck_assert_int_eq(run(bad[i].args, out, sizeof(out)), bad[i].status);
@@ -170,6 +267,10 @@ int main(int argc, char **argv)
     const TTest *const tests[] = {every_rank_knows_its_place,
                                   the_first_failure_is_told_and_returned,
                                   stragglers_get_grace_then_term_then_kill,
+                                  what_ranks_started_is_ended_with_them,
+                                  nothing_of_tagged_output_is_lost,
+                                  rank_0_alone_gets_the_input,
+                                  an_ignored_sigchld_does_not_hang_it,
                                   tagged_lines_stay_whole,
                                   signals_reach_the_ranks_and_a_timeout_ends_them,
                                   the_ranks_die_with_the_launcher,
