@@ -37,6 +37,9 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/*_fuzz.c))
 FUZZERS  := $(FUZZ_SRC:tests/fuzz/%_fuzz.c=$(BUILD)/fuzz/%)
 MAN      := $(wildcard docs/man/*.1)
 
+# Written anew by install, since PREFIX may be another one than when the tree was built.
+write_pc  = printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: quire\nDescription: collective communication library\nVersion: %s\nLibs: -L$${libdir} -lquire\nLibs.private: -lhwloc -lm -pthread\nCflags: -I$${includedir}\n' '$(PREFIX)' '$(VERSION)'
+
 all: lib tools perf ## build the library, the tools and the perf binaries
 
 lib: $(BUILD)/libquire.so $(BUILD)/libquire.a $(BUILD)/quire.pc
@@ -82,7 +85,7 @@ install: all ## install to PREFIX (default /usr/local) under DESTDIR
 	$(Q)install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libquire.so
 	$(Q)install -m 644 $(BUILD)/libquire.a $(DESTDIR)$(PREFIX)/lib/
-	$(Q)install -m 644 $(BUILD)/quire.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	$(Q)$(write_pc) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quire.pc
 	$(Q)install -m 755 $(TOOLS) $(PERFS) $(DESTDIR)$(PREFIX)/bin/
 	$(Q)$(if $(MAN),install -d $(DESTDIR)$(PREFIX)/share/man/man1 && install -m 644 $(MAN) $(DESTDIR)$(PREFIX)/share/man/man1/)
 
@@ -108,7 +111,7 @@ $(BUILD)/libquire.so: $(BUILD)/$(SONAME)
 
 $(BUILD)/quire.pc: Makefile
 	@mkdir -p $(@D)
-	$(Q)printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: quire\nDescription: collective communication library\nVersion: %s\nLibs: -L$${libdir} -lquire\nLibs.private: -lhwloc -lm -pthread\nCflags: -I$${includedir}\n' '$(PREFIX)' '$(VERSION)' > $@
+	$(Q)$(write_pc) > $@
 
 # Tools that show the inside (plans, machine) link the static library; the others use the shared one as a user would.
 $(BUILD)/quire-plan $(BUILD)/quire-info: $(BUILD)/quire-%: $(BUILD)/obj/tools/quire-%.o $(BUILD)/libquire.a
