@@ -24,11 +24,11 @@ uint64_t plan_shape_hash(const struct plan_shape *shape)
 /* ---- builder ----------------------------------------------------------------------------------------------------- */
 
 struct plan_builder {
-    struct plan plan; /* header only */
     struct plan_step *steps;
     uint32_t room;
     quire_status_t error;
     const char *reason;
+    struct plan plan; /* header only: its steps are in `steps` */
 };
 
 struct plan_builder *plan_builder_create(const struct plan_shape *shape, uint32_t rank, uint32_t blocks,

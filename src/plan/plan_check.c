@@ -59,7 +59,7 @@ static const char *fold(struct check_value *to, const struct check_value *all, u
         *to = all[lo];
         return to->defined ? NULL : "adds a value that was never written";
     }
-    struct check_value left, right;
+    struct check_value left = {0}, right = {0};
     uint32_t mid = lo + (hi - lo) / 2;
     const char *why = fold(&left, all, lo, mid);
     if (why == NULL)
@@ -239,7 +239,7 @@ static quire_status_t run_read(struct check *c, struct check_actor *a, const str
         return st;
     struct refs refs = refs_of(c, a, s);
     const struct check_slot *slot = check_peek(c, from.lane[r], from.consumer[r]);
-    struct check_value value = {0}, own;
+    struct check_value value = {0}, own = {0};
     bool data = refs.dst != NULL || from.out != NULL || s->kind == PLAN_REDUCE;
     check_join(c, a, slot);
     if (data && (st = slot_value(c, a, s, slot, &value)) != QUIRE_OK)
