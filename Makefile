@@ -56,7 +56,7 @@ check: deps ## install what is missing, build, run the tests
 	$(Q)$(MAKE) --no-print-directory all tests fuzz
 	$(Q)BUILD=$(BUILD) tests/run-tests.sh
 
-check-long: export QUIRE_TEST_LONG = 1
+check-long: export TESTS_LONG = 1
 check-long: check ## the same, with the long forms of the tests
 
 # A sanitizer build has its own tree. Kernels at -O1 are slow but the same code.

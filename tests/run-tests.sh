@@ -6,7 +6,7 @@
 set -u
 build=${BUILD:-build}
 sanitize=${SANITIZE:-}
-limit=${QUIRE_TEST_TIMEOUT:-300}
+limit=${TESTS_TIMEOUT:-300}
 passed=0 failed=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -141,7 +141,8 @@ START_TEST(the_worker_comes_and_goes_with_the_streams)
     }
     for (int i = 0; i < 100 && harness_thread_count() > before; i++)
         usleep(1000);
-    ck_assert_int_eq(harness_thread_count(), before);
+    if (!harness_tsan()) /* which starts a thread of its own with the first of ours */
+        ck_assert_int_eq(harness_thread_count(), before);
     ck_assert_int_eq(quire_stream_destroy(NULL), QUIRE_OK);
     ck_assert_int_eq(quire_stream_synchronize(NULL), QUIRE_ERR_INVALID_ARGUMENT);
     ck_assert_int_eq(quire_event_record(NULL, NULL), QUIRE_ERR_INVALID_ARGUMENT);

@@ -15,7 +15,7 @@ enum { MIB = 1 << 20 };
 
 static int rounds_wanted(void)
 {
-    return harness_tsan() ? 50 : getenv("QUIRE_TEST_LONG") != NULL ? 5000 : 1000;
+    return harness_tsan() ? 50 : getenv("TESTS_LONG") != NULL ? 5000 : 1000;
 }
 
 struct churn {
