@@ -9,7 +9,7 @@ static double factor(int ranks)
 
 static quire_status_t call(const struct perf_call *c)
 {
-    return quire_all_reduce(c->send, c->recv, c->count, c->type, c->op, c->comm, NULL);
+    return quire_all_reduce(c->send, c->recv, c->count, c->type, c->op, c->comm, c->stream);
 }
 
 int main(int argc, char **argv)

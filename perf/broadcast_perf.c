@@ -9,7 +9,7 @@ static double factor(int ranks)
 
 static quire_status_t call(const struct perf_call *c)
 {
-    return quire_broadcast(c->send, c->recv, c->count, c->type, c->root, c->comm, NULL);
+    return quire_broadcast(c->send, c->recv, c->count, c->type, c->root, c->comm, c->stream);
 }
 
 int main(int argc, char **argv)

@@ -29,6 +29,7 @@ struct perf_call {
     int root;
     int rank, size;
     quire_comm *comm;
+    quire_stream *stream; /* NULL: blocking calls */
 };
 
 struct perf_test {
@@ -43,38 +44,49 @@ struct perf_test {
 struct perf_options {
     size_t min_bytes, max_bytes, step_bytes;
     double step_factor; /* 0: step_bytes is used */
-    int iterations, warmups, aggregate, check, threads;
+    int iterations, warmups, aggregate, check, threads, cycles;
     int type, op, root; /* PERF_ALL or a value */
-    int blocking, average, registered;
+    int blocking, average, registered, parallel_init, stream_null, unalign, timestamps, timeout_s;
     bool latency;
     const char *json;
+    int argc;
+    char **argv;
 };
 
 /* perf_options.c: 0 to go on, else the status to exit with, -1 for help shown. */
 int perf_parse(struct perf_options *options, const struct perf_test *test, int argc, char **argv);
 
+/* The size after `bytes` in the sweep: always at least one element more. */
+size_t perf_next_size(const struct perf_options *options, size_t bytes, size_t elem);
+
 /* ---- values: perf_values.c --------------------------------------------------------------------------------------- */
 
-/*
- * Values repeat with a prime period, so that a block in the wrong place is seen whatever the block size. They are
- * chosen so that the result is exact in the type, in any order of addition; averages of floats may be off by a unit.
- */
+/* One period of this rank's input and of its result; longer buffers repeat it. */
 struct perf_values {
-    size_t elem;
-    uint8_t *input;    /* one period of this rank's input */
-    uint8_t *expected; /* one period of the result */
-    bool tolerant;
-    quire_type_t type;
+    size_t elem, period; /* bytes, elements */
+    uint8_t *input, *expected;
 };
+/* False: no memory. Reads the call's count, type, op, root, rank and size. */
 bool perf_values_make(struct perf_values *values, const struct perf_test *test, const struct perf_call *call);
 void perf_values_free(struct perf_values *values);
 void perf_values_fill(const struct perf_values *values, void *buffer, size_t count);
-/* Number of wrong elements. */
+/* Number of elements that are not the result, or that are not the input any more. */
 uint64_t perf_values_wrong(const struct perf_values *values, const void *buffer, size_t count);
+uint64_t perf_values_changed(const struct perf_values *values, const void *buffer, size_t count);
+
+/* ---- a barrier of our own: perf_barrier.c ------------------------------------------------------------------------ */
+
+struct perf_barrier;
+/* Collective. *barrier is NULL where ranks share no memory; waiting is then done by the library. */
+quire_status_t perf_barrier_open(struct perf_barrier **barrier, quire_comm *comm, int rank);
+quire_status_t perf_barrier_wait(struct perf_barrier *barrier, quire_comm *comm, int size);
+void perf_barrier_close(struct perf_barrier *barrier);
 
 /* ---- running: perf_run.c ----------------------------------------------------------------------------------------- */
 
 int perf_main(const struct perf_test *test, int argc, char **argv);
+/* Of n > 0 sorted values, the smallest that `percent` of them don't exceed. */
+double perf_percentile(const double *sorted, int n, int percent);
 
 /* ---- printing: perf_table.c -------------------------------------------------------------------------------------- */
 
@@ -97,6 +109,7 @@ struct perf_report {
     const struct perf_test *test;
     const struct perf_options *options;
     FILE *json;
+    size_t max_bytes; /* after the cut to what memory allows */
     int rows;
     uint64_t wrong;
     double busbw_sum;

@@ -22,10 +22,17 @@ static void usage(const struct perf_test *test, FILE *to)
             "  -o, --op OP             sum prod min max avg all (sum)\n"
             "  -d, --datatype TYPE     int8 ... f8e5m2, all (float)\n"
             "  -r, --root N            root, or all (0)\n"
-            "  -z, --blocking N        1: a barrier after each iteration (0)\n"
+            "  -z, --blocking N        after each iteration 1: complete, barrier; 2: complete (0: at the end)\n"
             "  -a, --average N         time of 0 rank 0, 1 average, 2 fastest, 3 slowest rank (1)\n"
+            "  -y, --stream_null N     1: blocking calls, 0: calls queued in a stream (1)\n"
             "  -R, --local_register N  1: buffers from quire_mem_alloc, registered (0)\n"
-            "  -g, --ngpus N           only 1: host memory\n"
+            "  -u, --unalign N         buffers start N elements after an aligned address (0)\n"
+            "  -p, --parallel_init N   1: threads make their ranks themselves (0)\n"
+            "  -N, --run_cycles N      repeat everything, 0: for ever (1)\n"
+            "  -T, --timeout N         give up after waiting N seconds for other ranks (the library's default)\n"
+            "  -S, --report_timestamps N  1: date and time behind each row (0)\n"
+            "  -g, --ngpus N, -G, --cudagraph N, -C, --report_cputime N, -x, --cta_policy N\n"
+            "                          accepted where they change nothing: 1, 0, 0, any; memory is the host's\n"
             "  -J, --json FILE         everything, as JSON\n"
             "      --latency           also time operations one by one: p50 and p99 of the slowest rank\n"
             "  -h, --help\n",
@@ -97,7 +104,7 @@ static bool parse_op(const char *text, int *op)
 static bool take(struct perf_options *o, int option, const char *value)
 {
     char *end;
-    int one;
+    int ignored;
     switch (option) {
     case 't':
         return parse_int(value, 1, 128, &o->threads);
@@ -109,7 +116,7 @@ static bool take(struct perf_options *o, int option, const char *value)
         return parse_size(value, &o->step_bytes) && o->step_bytes > 0;
     case 'f':
         o->step_factor = strtod(value, &end);
-        return *end == '\0' && o->step_factor > 1;
+        return *value != '\0' && *end == '\0' && o->step_factor > 1 && o->step_factor < 1e9;
     case 'n':
         return parse_int(value, 1, 100000000, &o->iterations);
     case 'w':
@@ -131,8 +138,25 @@ static bool take(struct perf_options *o, int option, const char *value)
         return parse_int(value, 0, 3, &o->average);
     case 'R':
         return parse_int(value, 0, 1, &o->registered);
+    case 'y':
+        return parse_int(value, 0, 1, &o->stream_null);
+    case 'u':
+        return parse_int(value, 0, 4096, &o->unalign);
+    case 'p':
+        return parse_int(value, 0, 1, &o->parallel_init);
+    case 'N':
+        return parse_int(value, 0, 1000000000, &o->cycles);
+    case 'T':
+        return parse_int(value, 0, 2000000, &o->timeout_s);
+    case 'S':
+        return parse_int(value, 0, 1, &o->timestamps);
     case 'g':
-        return parse_int(value, 1, 1, &one);
+        return parse_int(value, 1, 1, &ignored);
+    case 'G':
+    case 'C':
+        return parse_int(value, 0, 0, &ignored);
+    case 'x':
+        return parse_int(value, 0, 2, &ignored);
     case 'J':
         o->json = value;
         return true;
@@ -144,6 +168,7 @@ static bool take(struct perf_options *o, int option, const char *value)
 int perf_parse(struct perf_options *o, const struct perf_test *test, int argc, char **argv)
 {
     enum { LATENCY = 1000 };
+    bool max_given = false;
     static const struct option longs[] = {
         {"nthreads", 1, NULL, 't'},     {"minbytes", 1, NULL, 'b'},   {"maxbytes", 1, NULL, 'e'},
         {"stepbytes", 1, NULL, 'i'},    {"stepfactor", 1, NULL, 'f'}, {"iters", 1, NULL, 'n'},
@@ -151,6 +176,9 @@ int perf_parse(struct perf_options *o, const struct perf_test *test, int argc, c
         {"op", 1, NULL, 'o'},           {"datatype", 1, NULL, 'd'},   {"root", 1, NULL, 'r'},
         {"blocking", 1, NULL, 'z'},     {"average", 1, NULL, 'a'},    {"local_register", 1, NULL, 'R'},
         {"ngpus", 1, NULL, 'g'},        {"json", 1, NULL, 'J'},       {"output_file", 1, NULL, 'J'},
+        {"stream_null", 1, NULL, 'y'},  {"unalign", 1, NULL, 'u'},    {"parallel_init", 1, NULL, 'p'},
+        {"run_cycles", 1, NULL, 'N'},   {"timeout", 1, NULL, 'T'},    {"report_timestamps", 1, NULL, 'S'},
+        {"cudagraph", 1, NULL, 'G'},    {"cta_policy", 1, NULL, 'x'}, {"report_cputime", 1, NULL, 'C'},
         {"latency", 0, NULL, LATENCY},  {"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
     *o = (struct perf_options){.min_bytes = 32 << 20,
                                .max_bytes = 32 << 20,
@@ -162,8 +190,15 @@ int perf_parse(struct perf_options *o, const struct perf_test *test, int argc, c
                                .threads = 1,
                                .type = QUIRE_FLOAT32,
                                .op = QUIRE_SUM,
-                               .average = 1};
-    for (int c; (c = getopt_long(argc, argv, "t:b:e:i:f:n:w:m:c:o:d:r:z:a:R:g:J:h", longs, NULL)) != -1;) {
+                               .average = 1,
+                               .cycles = 1,
+                               .stream_null = 1,
+                               .timeout_s = -1,
+                               .argc = argc,
+                               .argv = argv};
+    optind = 1;
+    for (int c;
+         (c = getopt_long(argc, argv, "t:b:e:i:f:n:w:m:c:o:d:r:z:a:R:y:u:p:N:T:S:g:G:C:x:J:h", longs, NULL)) != -1;) {
         if (c == 'h') {
             usage(test, stdout);
             return -1;
@@ -176,13 +211,24 @@ int perf_parse(struct perf_options *o, const struct perf_test *test, int argc, c
             usage(test, stderr);
             return PERF_EXIT_USAGE;
         }
+        max_given = max_given || c == 'e';
     }
     if (optind < argc) {
         fprintf(stderr, "%s: unexpected argument %s\n", test->binary, argv[optind]);
         usage(test, stderr);
         return PERF_EXIT_USAGE;
     }
-    if (o->max_bytes < o->min_bytes)
+    if (!max_given && o->max_bytes < o->min_bytes)
         o->max_bytes = o->min_bytes;
+    if (o->max_bytes < o->min_bytes) {
+        fprintf(stderr, "%s: -b %zu is more than -e %zu\n", test->binary, o->min_bytes, o->max_bytes);
+        return PERF_EXIT_USAGE;
+    }
     return 0;
+}
+
+size_t perf_next_size(const struct perf_options *o, size_t bytes, size_t elem)
+{
+    size_t next = o->step_factor > 0 ? (size_t)((double)bytes * o->step_factor) : bytes + o->step_bytes;
+    return next / elem > bytes / elem ? next : (bytes / elem + 1) * elem;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf_run.c - the sweep, once per rank. An error of the library ends the process at once with its text, so that the
- * other ranks see a failed peer and a script sees a status.
+ * perf_run.c - the sweep, once per rank. An error of the library ends the process at once with its text (other threads
+ * may be inside a call, so nothing is cleaned up), the other ranks see a failed peer, and a script sees a status.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,15 +16,19 @@ enum { ALIGNMENT = 4096 };
 struct rank_run {
     const struct perf_test *test;
     const struct perf_options *options;
-    const quire_unique_id *id; /* NULL: from the launch environment */
+    const quire_unique_id *id; /* NULL: from the launch environment, or comm is made already */
     int rank, size;
     pthread_t thread;
     /* of the running rank */
     quire_comm *comm;
-    uint8_t *send, *recv;
+    quire_stream *stream;
+    struct perf_barrier *barrier;
+    uint8_t *memory[2], *send, *recv;
     void *handles[2];
+    size_t max_bytes;          /* after the cut to what memory allows */
     struct perf_report report; /* rank 0 */
-    uint64_t wrong;
+    uint64_t wrong;            /* over all ranks, as the library brought it together */
+    uint64_t own_wrong;        /* this rank's, whatever the library says */
 };
 
 static double now_us(void)
@@ -34,30 +38,44 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
+/* Ends the process: exit() would run what other threads still use. */
+static void leave(int status) __attribute__((noreturn));
+static void leave(int status)
+{
+    fflush(stdout);
+    fflush(stderr);
+    _exit(status);
+}
+
 static void need(const struct rank_run *run, quire_status_t st, const char *what)
 {
     if (st == QUIRE_OK)
         return;
-    fflush(stdout);
     fprintf(stderr, "%s: rank %d: %s: %s: %s\n", run->test->binary, run->rank, what, quire_status_name(st),
             quire_last_error(run->comm));
-    exit(PERF_EXIT_LIBRARY);
+    leave(PERF_EXIT_LIBRARY);
 }
 
 static void *need_memory(const struct rank_run *run, void *memory, size_t bytes)
 {
     if (memory == NULL) {
         fprintf(stderr, "%s: rank %d: no memory for %zu bytes\n", run->test->binary, run->rank, bytes);
-        exit(PERF_EXIT_INTERNAL);
+        leave(PERF_EXIT_INTERNAL);
     }
     return memory;
 }
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
+static void complete(struct rank_run *run)
+{
+    if (run->stream != NULL)
+        need(run, quire_stream_synchronize(run->stream), run->test->name);
+}
+
 static void run_calls(struct rank_run *run, const struct perf_call *call, int iterations)
 {
-    int aggregate = run->options->aggregate;
+    int aggregate = run->options->aggregate, blocking = run->options->blocking;
     for (int i = 0; i < iterations; i++) {
         if (aggregate > 1)
             need(run, quire_group_start(), "group");
@@ -65,9 +83,12 @@ static void run_calls(struct rank_run *run, const struct perf_call *call, int it
             need(run, run->test->call(call), run->test->name);
         if (aggregate > 1)
             need(run, quire_group_end(), "group");
-        if (run->options->blocking == 1)
+        if (blocking == 1 || blocking == 2)
+            complete(run);
+        if (blocking == 1)
             need(run, quire_barrier(run->comm, NULL), "barrier");
     }
+    complete(run);
 }
 
 /* The time of one operation over ranks, by -a. */
@@ -86,37 +107,45 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double perf_percentile(const double *sorted, int n, int percent)
+{
+    int at = (int)(((int64_t)n * percent + 99) / 100) - 1; /* nearest rank */
+    return sorted[at < 0 ? 0 : at];
+}
+
 /* Operations one by one, each behind a barrier: the slowest rank of each counts. */
 static void measure_latency(struct rank_run *run, const struct perf_call *call, struct perf_half *half)
 {
-    int n = run->options->iterations;
+    int n = run->options->iterations, warm = n / 5 + 1;
     double *times = need_memory(run, malloc((size_t)n * sizeof(*times)), (size_t)n * sizeof(*times));
-    for (int i = 0; i < n; i++) {
-        need(run, quire_barrier(run->comm, NULL), "barrier");
+    for (int i = -warm; i < n; i++) {
+        need(run, perf_barrier_wait(run->barrier, run->comm, run->size), "barrier");
         double start = now_us();
         need(run, run->test->call(call), run->test->name);
-        times[i] = now_us() - start;
+        complete(run);
+        if (i >= 0)
+            times[i] = now_us() - start;
     }
     need(run, quire_all_reduce(times, times, (size_t)n, QUIRE_FLOAT64, QUIRE_MAX, run->comm, NULL), "combining times");
     qsort(times, (size_t)n, sizeof(*times), compare_doubles);
-    half->p50_us = times[n / 2];
-    half->p99_us = times[(int)((double)n * 0.99)];
+    half->p50_us = perf_percentile(times, n, 50);
+    half->p99_us = perf_percentile(times, n, 99);
     free(times);
 }
 
 static int64_t check(struct rank_run *run, const struct perf_values *values, struct perf_call *call, bool in_place)
 {
     int64_t wrong = 0;
-    size_t bytes = call->count * values->elem;
-    bool reads = call->count > 0;
     for (int i = 0; i < run->options->check && wrong == 0; i++) {
         perf_values_fill(values, run->send, call->count);
-        memset(run->recv, 0xee, bytes);
+        memset(run->recv, 0xee, call->count * values->elem);
         if (in_place)
             perf_values_fill(values, run->recv, call->count);
         need(run, run->test->call(call), run->test->name);
-        if (reads)
-            wrong = (int64_t)perf_values_wrong(values, call->recv, call->count);
+        complete(run);
+        wrong = (int64_t)(perf_values_wrong(values, run->recv, call->count) +
+                          perf_values_changed(values, run->send, call->count));
+        run->own_wrong += (uint64_t)wrong;
         need(run, quire_all_reduce(&wrong, &wrong, 1, QUIRE_INT64, QUIRE_SUM, run->comm, NULL), "combining verdicts");
     }
     return wrong;
@@ -151,11 +180,19 @@ static void measure(struct rank_run *run, const struct perf_values *values, stru
 
 static void one_size(struct rank_run *run, size_t bytes, quire_type_t type, quire_op_t op, int root)
 {
-    struct perf_call call = {NULL,      NULL,     bytes / quire_type_size(type), type, op, root, run->rank,
-                             run->size, run->comm};
+    struct perf_call call = {.count = bytes / quire_type_size(type),
+                             .type = type,
+                             .op = op,
+                             .root = root,
+                             .rank = run->rank,
+                             .size = run->size,
+                             .comm = run->comm,
+                             .stream = run->stream};
     struct perf_values values = {0};
     if (!perf_values_make(&values, run->test, &call))
         need_memory(run, NULL, bytes);
+    run->send = run->memory[0] + (size_t)run->options->unalign * values.elem;
+    run->recv = run->memory[1] + (size_t)run->options->unalign * values.elem;
     struct perf_row row = {.bytes = call.count * values.elem,
                            .count = call.count,
                            .type = quire_type_name(type),
@@ -166,14 +203,6 @@ static void one_size(struct rank_run *run, size_t bytes, quire_type_t type, quir
     if (run->rank == 0)
         perf_print_row(&run->report, &row);
     perf_values_free(&values);
-}
-
-static size_t next_size(const struct perf_options *o, size_t bytes)
-{
-    if (o->step_factor <= 0)
-        return bytes + o->step_bytes;
-    size_t next = (size_t)((double)bytes * o->step_factor);
-    return next > bytes ? next : bytes + 1;
 }
 
 static void sweep(struct rank_run *run)
@@ -189,16 +218,47 @@ static void sweep(struct rank_run *run)
     for (int type = types[0]; type <= types[1]; type++)
         for (int op = ops[0]; op <= ops[1]; op++)
             for (int root = roots[0]; root <= roots[1]; root++)
-                for (size_t bytes = o->min_bytes; bytes <= o->max_bytes; bytes = next_size(o, bytes))
+                for (size_t bytes = o->min_bytes; bytes <= run->max_bytes;
+                     bytes = perf_next_size(o, bytes, quire_type_size((quire_type_t)type)))
                     one_size(run, bytes, (quire_type_t)type, (quire_op_t)op, root);
 }
 
 /* ---- start and end ----------------------------------------------------------------------------------------------- */
 
+/* Bytes that this host can still give; SIZE_MAX when it doesn't say. */
+static size_t available_memory(void)
+{
+    char line[256];
+    unsigned long long kib;
+    size_t bytes = SIZE_MAX;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+            bytes = (size_t)kib * 1024;
+    if (f != NULL)
+        fclose(f);
+    return bytes;
+}
+
+/* The largest size for which two buffers of each rank of this host fit into four fifths of its memory: the same on all
+ * ranks. Better a shorter sweep than a killed one. */
+static void cut_to_memory(struct rank_run *run, int local_ranks)
+{
+    size_t memory = available_memory();
+    uint64_t fits = memory == SIZE_MAX ? UINT64_MAX : memory / 5 * 4 / (2 * (size_t)local_ranks);
+    need(run, quire_all_reduce(&fits, &fits, 1, QUIRE_UINT64, QUIRE_MIN, run->comm, NULL), "comparing memory");
+    run->max_bytes = run->options->max_bytes <= fits ? run->options->max_bytes : (size_t)fits;
+    if (run->max_bytes < run->options->min_bytes) {
+        if (run->rank == 0)
+            fprintf(stderr, "%s: -b %zu is more than fits: with %d ranks on a host, %zu bytes\n", run->test->binary,
+                    run->options->min_bytes, local_ranks, run->max_bytes);
+        leave(PERF_EXIT_INTERNAL);
+    }
+}
+
 static void make_buffers(struct rank_run *run)
 {
-    size_t bytes = run->options->max_bytes + ALIGNMENT;
-    uint8_t **buffers[2] = {&run->send, &run->recv};
+    size_t bytes = run->max_bytes + (size_t)run->options->unalign * 8 + ALIGNMENT;
     for (int i = 0; i < 2; i++) {
         void *memory = NULL;
         if (run->options->registered) {
@@ -207,67 +267,94 @@ static void make_buffers(struct rank_run *run)
         } else if (posix_memalign(&memory, ALIGNMENT, bytes) != 0) {
             memory = NULL;
         }
-        *buffers[i] = need_memory(run, memory, bytes);
-        memset(*buffers[i], 0, bytes);
+        run->memory[i] = need_memory(run, memory, bytes);
+        memset(memory, 0, bytes); /* pages come now, not in the timed loop */
     }
 }
 
 static void free_buffers(struct rank_run *run)
 {
-    uint8_t *buffers[2] = {run->send, run->recv};
     for (int i = 0; i < 2; i++) {
         if (run->options->registered) {
             need(run, quire_comm_deregister(run->comm, run->handles[i]), "deregister");
-            need(run, quire_mem_free(buffers[i]), "quire_mem_free");
+            need(run, quire_mem_free(run->memory[i]), "quire_mem_free");
         } else {
-            free(buffers[i]);
+            free(run->memory[i]);
         }
     }
 }
 
+/* All ranks hear where the others are; rank 0 prints it. */
 static void introduce(struct rank_run *run)
 {
-    struct perf_place *places = need_memory(run, calloc((size_t)run->size, sizeof(*places)), sizeof(*places));
-    places[run->rank].rank = run->rank;
-    places[run->rank].pid = (int)getpid();
-    if (gethostname(places[run->rank].host, sizeof(places[0].host) - 1) != 0)
-        places[run->rank].host[0] = '?';
-    for (int r = 0; r < run->size; r++)
+    size_t bytes = (size_t)run->size * sizeof(struct perf_place);
+    struct perf_place *places = need_memory(run, calloc(1, bytes), bytes), *own = &places[run->rank];
+    int local_ranks = 0;
+    own->rank = run->rank;
+    own->pid = (int)getpid();
+    if (gethostname(own->host, sizeof(own->host) - 1) != 0)
+        own->host[0] = '?';
+    for (int r = 0; r < run->size; r++) {
         need(run, quire_broadcast(&places[r], &places[r], sizeof(*places), QUIRE_UINT8, r, run->comm, NULL),
              "introductions");
+        local_ranks += strncmp(places[r].host, own->host, sizeof(own->host)) == 0;
+    }
+    cut_to_memory(run, local_ranks);
+    run->report = (struct perf_report){.test = run->test, .options = run->options, .max_bytes = run->max_bytes};
+    if (run->rank == 0 && run->options->json != NULL && (run->report.json = fopen(run->options->json, "w")) == NULL) {
+        perror(run->options->json);
+        leave(PERF_EXIT_INTERNAL);
+    }
     if (run->rank == 0)
         perf_print_start(&run->report, places, run->size);
     free(places);
+}
+
+static quire_config config_of(const struct perf_options *o)
+{
+    quire_config config = QUIRE_CONFIG_INITIALIZER;
+    if (o->timeout_s >= 0)
+        config.timeout_ms = config.init_timeout_ms = o->timeout_s * 1000;
+    return config;
 }
 
 static void *rank_main(void *arg)
 {
     struct rank_run *run = arg;
     const struct perf_options *o = run->options;
-    if (run->id == NULL)
-        need(run, quire_comm_init_env(&run->comm, NULL), "init");
-    else
-        need(run, quire_comm_init_rank(&run->comm, run->size, run->id, run->rank, NULL), "init");
+    quire_config config = config_of(o);
+    if (run->comm == NULL && run->id == NULL)
+        need(run, quire_comm_init_env(&run->comm, &config), "init");
+    else if (run->comm == NULL)
+        need(run, quire_comm_init_rank(&run->comm, run->size, run->id, run->rank, &config), "init");
     need(run, quire_comm_rank(run->comm, &run->rank), "rank");
     need(run, quire_comm_size(run->comm, &run->size), "size");
-    run->report = (struct perf_report){.test = run->test, .options = o};
-    if (run->rank == 0 && o->json != NULL && (run->report.json = fopen(o->json, "w")) == NULL) {
-        perror(o->json);
-        exit(PERF_EXIT_INTERNAL);
-    }
     if (run->test->has_root && o->root >= run->size) {
-        fprintf(stderr, "%s: root %d, but there are %d ranks\n", run->test->binary, o->root, run->size);
-        exit(PERF_EXIT_USAGE);
+        if (run->rank == 0)
+            fprintf(stderr, "%s: root %d, but there are %d ranks\n", run->test->binary, o->root, run->size);
+        leave(PERF_EXIT_USAGE);
     }
-    make_buffers(run);
+    if (!o->stream_null)
+        need(run, quire_stream_create(&run->stream), "stream");
     introduce(run);
-    sweep(run);
+    make_buffers(run);
+    if (o->latency)
+        need(run, perf_barrier_open(&run->barrier, run->comm, run->rank), "barrier");
+    for (int cycle = 0; o->cycles == 0 || cycle < o->cycles; cycle++)
+        sweep(run);
     if (run->rank == 0)
         perf_print_end(&run->report);
-    if (run->report.json != NULL)
-        fclose(run->report.json);
-    free_buffers(run);
+    if (run->own_wrong > 0)
+        fprintf(stderr, "%s: rank %d: %llu wrong elements\n", run->test->binary, run->rank,
+                (unsigned long long)run->own_wrong);
+    if (run->report.json != NULL && fclose(run->report.json) != 0) {
+        perror(o->json);
+        leave(PERF_EXIT_INTERNAL);
+    }
+    perf_barrier_close(run->barrier);
     need(run, quire_barrier(run->comm, NULL), "barrier");
+    free_buffers(run);
+    need(run, quire_stream_destroy(run->stream), "stream");
     need(run, quire_comm_destroy(run->comm), "destroy");
     return NULL;
 }
@@ -275,21 +362,55 @@ static void *rank_main(void *arg)
 /* Threads under a launcher: the processes first meet in a communicator of their own, which carries the id for all. */
 static void share_id(struct rank_run *first, quire_unique_id *id, const quire_launch *launch)
 {
+    quire_config config = config_of(first->options);
     if (launch->rank <= 0)
         need(first, quire_get_unique_id(id), "id");
     if (launch->rank < 0)
         return;
-    need(first, quire_comm_init_env(&first->comm, NULL), "init");
+    need(first, quire_comm_init_env(&first->comm, &config), "init");
     need(first, quire_broadcast(id, id, sizeof(*id), QUIRE_UINT8, 0, first->comm, NULL), "id");
     need(first, quire_comm_destroy(first->comm), "destroy");
     first->comm = NULL;
+}
+
+static void make_all(struct rank_run *runs, int threads)
+{
+    quire_config config = config_of(runs[0].options);
+    quire_comm **comms = need_memory(&runs[0], calloc((size_t)threads, sizeof(quire_comm *)), (size_t)threads);
+    need(&runs[0], quire_comm_init_all(comms, threads, &config), "init");
+    for (int t = 0; t < threads; t++)
+        runs[t].comm = comms[t];
+    free(comms);
+}
+
+static void run_threads(struct rank_run *runs, const quire_launch *launch)
+{
+    quire_unique_id id;
+    const struct perf_options *o = runs[0].options;
+    int processes = launch->rank < 0 ? 1 : launch->size, first = launch->rank < 0 ? 0 : launch->rank * o->threads;
+    bool all = launch->rank < 0 && !o->parallel_init;
+    if (all)
+        make_all(runs, o->threads);
+    else
+        share_id(&runs[0], &id, launch);
+    for (int t = 0; t < o->threads; t++) {
+        runs[t].id = all ? NULL : &id;
+        runs[t].rank = first + t;
+        runs[t].size = processes * o->threads;
+        if (pthread_create(&runs[t].thread, NULL, rank_main, &runs[t]) != 0) {
+            fprintf(stderr, "%s: can't start thread %d\n", runs[t].test->binary, t);
+            leave(PERF_EXIT_INTERNAL);
+        }
+    }
+    for (int t = 0; t < o->threads; t++)
+        pthread_join(runs[t].thread, NULL);
 }
 
 int perf_main(const struct perf_test *test, int argc, char **argv)
 {
     struct perf_options options;
     quire_launch launch;
-    quire_unique_id id;
+    bool wrong = false;
     int status = perf_parse(&options, test, argc, argv);
     if (status != 0)
         return status < 0 ? 0 : status;
@@ -301,24 +422,14 @@ int perf_main(const struct perf_test *test, int argc, char **argv)
         runs[t].options = &options;
     }
     need(&runs[0], quire_launch_info(&launch), "launcher");
-    if (options.threads == 1) {
+    if (launch.rank >= 0)
+        runs[0].rank = launch.rank; /* for what is said before the communicator exists */
+    if (options.threads == 1)
         rank_main(&runs[0]);
-    } else {
-        int processes = launch.rank < 0 ? 1 : launch.size, first = launch.rank < 0 ? 0 : launch.rank * options.threads;
-        share_id(&runs[0], &id, &launch);
-        for (int t = 0; t < options.threads; t++) {
-            runs[t].id = &id;
-            runs[t].rank = first + t;
-            runs[t].size = processes * options.threads;
-            if (pthread_create(&runs[t].thread, NULL, rank_main, &runs[t]) != 0) {
-                fprintf(stderr, "%s: can't start thread %d\n", test->binary, t);
-                exit(PERF_EXIT_INTERNAL);
-            }
-        }
-        for (int t = 0; t < options.threads; t++)
-            pthread_join(runs[t].thread, NULL);
-    }
-    bool wrong = runs[0].wrong != 0;
+    else
+        run_threads(runs, &launch);
+    for (int t = 0; t < options.threads; t++)
+        wrong = wrong || runs[t].wrong != 0 || runs[t].own_wrong != 0;
     free(runs);
     return wrong ? PERF_EXIT_WRONG : PERF_EXIT_OK;
 }

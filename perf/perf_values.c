@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf_values.c - inputs with exactly known results. The small floats are written and read here by the definition of
- * their formats, not by the library's code, so that an error there shows.
+ * perf_values.c - inputs with exactly known results, and the comparison, to the bit.
+ *
+ * Invariants of the inputs
+ *   - Every rank contributes to many elements, whatever the number of ranks, so that a lost or doubled contribution
+ * shows.
+ *   - Floats are whole numbers (products: powers of two) of which every partial result, in any order of addition, is
+ *     exact in the type itself. So there is one right result, and no tolerance.
+ *   - Integers use all bits, so that wrapping and signs are checked as well; and so does what is only moved.
+ *   - They repeat with a prime period: a block in the wrong place is seen whatever the size of blocks.
+ * The floats are written here by the definition of their formats, not by the library's code, so that an error there
+ * shows.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +18,7 @@
 
 #include "perf.h"
 
-enum { PERIOD = 65521, SMALL_RANKS = 8 };
+enum { PERIOD = 16381, LARGEST = 255, PROD_RANKS = 3 };
 
 struct format {
     int exponent, mantissa;
@@ -20,6 +29,10 @@ static struct format format_of(quire_type_t type)
     switch (type) {
     case QUIRE_FLOAT16:
         return (struct format){5, 10};
+    case QUIRE_FLOAT32:
+        return (struct format){8, 23};
+    case QUIRE_FLOAT64:
+        return (struct format){11, 52};
     case QUIRE_BFLOAT16:
         return (struct format){8, 7};
     case QUIRE_FLOAT8_E4M3:
@@ -31,147 +44,190 @@ static struct format format_of(quire_type_t type)
     }
 }
 
-/* A small whole number that the format holds exactly. */
-static uint32_t encode(struct format f, unsigned value)
+static bool is_float(quire_type_t type)
+{
+    return format_of(type).exponent != 0;
+}
+
+static bool is_signed(quire_type_t type)
+{
+    return type == QUIRE_INT8 || type == QUIRE_INT32 || type == QUIRE_INT64;
+}
+
+/* Up to here every whole number is exact in the type. */
+static int64_t exact_limit(quire_type_t type)
+{
+    int mantissa = format_of(type).mantissa;
+    return (int64_t)1 << (mantissa + 1 < 24 ? mantissa + 1 : 24);
+}
+
+/* A number that the format holds exactly as a normal one. */
+static uint64_t encode(struct format f, double value)
 {
     int e;
     if (value == 0)
         return 0;
-    double fraction = frexp((double)value, &e) * 2; /* 1 <= fraction < 2, value = fraction * 2^(e-1) */
-    int bias = (1 << (f.exponent - 1)) - 1;
-    return (uint32_t)(e - 1 + bias) << f.mantissa | (uint32_t)((fraction - 1) * (1 << f.mantissa));
+    double fraction = frexp(fabs(value), &e) * 2; /* 1 <= fraction < 2, |value| = fraction * 2^(e-1) */
+    uint64_t bias = ((uint64_t)1 << (f.exponent - 1)) - 1;
+    uint64_t bits = ((uint64_t)(e - 1) + bias) << f.mantissa | (uint64_t)ldexp(fraction - 1, f.mantissa);
+    return bits | (uint64_t)(value < 0) << (f.exponent + f.mantissa);
 }
 
-static double decode(struct format f, uint32_t bits)
+static void put_bits(uint8_t *at, quire_type_t type, uint64_t bits)
 {
-    int bias = (1 << (f.exponent - 1)) - 1;
-    int e = (int)(bits >> f.mantissa & ((1u << f.exponent) - 1));
-    double m = (double)(bits & ((1u << f.mantissa) - 1)) / (1 << f.mantissa);
-    double sign = bits >> (f.exponent + f.mantissa) & 1 ? -1 : 1;
-    return e == 0 ? sign * ldexp(m, 1 - bias) : sign * ldexp(1 + m, e - bias);
-}
-
-static void put(uint8_t *at, quire_type_t type, uint64_t value)
-{
-    float f = (float)value;
-    double d = (double)value;
-    uint32_t bits;
-    switch (type) {
-    case QUIRE_FLOAT32:
-        memcpy(at, &f, 4);
-        break;
-    case QUIRE_FLOAT64:
-        memcpy(at, &d, 8);
-        break;
-    case QUIRE_FLOAT16:
-    case QUIRE_BFLOAT16:
-    case QUIRE_FLOAT8_E4M3:
-    case QUIRE_FLOAT8_E5M2:
-        bits = encode(format_of(type), (unsigned)value);
-        memcpy(at, &bits, quire_type_size(type)); /* little-endian */
-        break;
-    default:
-        memcpy(at, &value, quire_type_size(type));
-        break;
+    size_t elem = quire_type_size(type);
+    for (size_t i = 0; i < elem; i++) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        at[elem - 1 - i] = (uint8_t)(bits >> 8 * i);
+#else
+        at[i] = (uint8_t)(bits >> 8 * i);
+#endif
     }
 }
 
-static double get(const uint8_t *at, quire_type_t type)
+static uint64_t mix(uint64_t who, uint64_t i)
 {
-    uint32_t bits = 0;
-    float f;
-    double d;
-    if (type == QUIRE_FLOAT32) {
-        memcpy(&f, at, 4);
-        return (double)f;
-    }
-    if (type == QUIRE_FLOAT64) {
-        memcpy(&d, at, 8);
-        return d;
-    }
-    memcpy(&bits, at, quire_type_size(type));
-    return decode(format_of(type), bits);
+    uint64_t x = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (who + 1) * UINT64_C(0xd1b54a32d192ed03);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
 }
 
-static uint64_t mix(uint64_t rank, uint64_t i)
+/* 0 .. most, at most LARGEST. */
+static int64_t up_to(int64_t most, uint64_t bits)
 {
-    uint64_t x = i * UINT64_C(0x9e3779b97f4a7c15) + (rank + 1) * UINT64_C(0xd1b54a32d192ed03);
-    x ^= x >> 31;
-    x *= UINT64_C(0xbf58476d1ce4e5b9);
-    return x >> 33;
+    return (int64_t)(bits % (uint64_t)((most < LARGEST ? most : LARGEST) + 1));
 }
 
-/*
- * Sums stay within what the type holds exactly: 1- and 2-byte floats get 0 or 1 at the first ranks only. Products get
- * a 2 at three ranks at most. Everything else gets up to a byte.
- */
-static uint64_t element(quire_type_t type, quire_op_t op, int rank, size_t i)
+/* ---- integers ---------------------------------------------------------------------------------------------------- */
+
+/* As a number of the type: cut to its size, with its sign. */
+static uint64_t narrow(quire_type_t type, uint64_t v)
+{
+    int drop = 64 - 8 * (int)quire_type_size(type);
+    return is_signed(type) ? (uint64_t)((int64_t)(v << drop) >> drop) : v << drop >> drop;
+}
+
+static uint64_t integer(quire_type_t type, quire_op_t op, int rank, size_t i)
 {
     uint64_t v = mix((uint64_t)rank, i);
-    bool small = format_of(type).exponent != 0;
-    if (op == QUIRE_PROD)
-        return rank < 3 ? 1 + v % 2 : 1;
-    if (small)
-        return rank < SMALL_RANKS ? v % 2 : 0;
-    return v % (quire_type_size(type) == 1 ? 2 : 256);
+    return narrow(type, op == QUIRE_PROD ? v | 1 : v); /* odd: a few even factors would make every product 0 */
 }
 
-static bool is_float(quire_type_t type)
+static uint64_t integer_result(quire_type_t type, quire_op_t op, int ranks, size_t i)
 {
-    return type >= QUIRE_FLOAT16;
-}
-
-/* The result of element i over all ranks, in the type's own arithmetic for integers. */
-static void expect(uint8_t *at, quire_type_t type, quire_op_t op, int ranks, size_t i)
-{
-    uint64_t v = element(type, op, 0, i);
+    uint64_t v = integer(type, op, 0, i);
     for (int r = 1; r < ranks; r++) {
-        uint64_t b = element(type, op, r, i);
-        v = op == QUIRE_PROD ? v * b : op == QUIRE_MAX ? (b > v ? b : v) : op == QUIRE_MIN ? (b < v ? b : v) : v + b;
+        uint64_t b = integer(type, op, r, i);
+        bool more = is_signed(type) ? (int64_t)b > (int64_t)v : b > v;
+        switch (op) {
+        case QUIRE_PROD:
+            v *= b;
+            break;
+        case QUIRE_MAX:
+            v = more ? b : v;
+            break;
+        case QUIRE_MIN:
+            v = more ? v : b;
+            break;
+        default:
+            v += b;
+            break;
+        }
     }
-    if (op != QUIRE_AVG) {
-        put(at, type, v);
-    } else if (!is_float(type)) {
-        /* The wrapped sum, divided; only int8 can wrap to a negative one here. */
-        int64_t sum = type == QUIRE_INT8 ? (int8_t)v : type == QUIRE_UINT8 ? (uint8_t)v : (int64_t)v;
-        put(at, type, (uint64_t)(sum / ranks));
-    } else {
-        float f = (float)v / (float)ranks;
-        double d = (double)v / ranks;
-        if (type == QUIRE_FLOAT64)
-            memcpy(at, &d, 8);
-        else if (type == QUIRE_FLOAT32)
-            memcpy(at, &f, 4);
-        else
-            put(at, type, 0); /* compared as numbers, see wrong_average */
-    }
+    v = narrow(type, v);
+    if (op != QUIRE_AVG)
+        return v;
+    return is_signed(type) ? (uint64_t)((int64_t)v / ranks) : v / (uint64_t)ranks; /* the wrapped sum, toward zero */
 }
+
+/* ---- floats ------------------------------------------------------------------------------------------------------ */
+
+/* An average is a whole number that all ranks share, plus deviations that cancel: ranks in pairs, one above it and one
+ * as much below. */
+static int64_t average_part(quire_type_t type, int ranks, int rank, size_t i)
+{
+    int64_t limit = exact_limit(type), each = limit / ranks;
+    int pair = rank / 2, pairs = ranks / 2;
+    int64_t shared = up_to(each == 1 ? 1 : each / 2, mix(UINT64_MAX, i));
+    int64_t most = each == 1 ? 0 : each - each / 2;
+    if (pair == pairs)
+        return shared;
+    if (each == 0) /* too many ranks: in each element other ones take part */
+        most = (pair + (int64_t)i) % pairs < limit / 2 ? 1 : 0;
+    int64_t deviation = up_to(most, mix((uint64_t)pair + UINT64_C(0x100000000), i));
+    return shared + (rank % 2 == 0 ? deviation : -deviation);
+}
+
+static double real(quire_type_t type, quire_op_t op, int ranks, int rank, size_t i)
+{
+    int64_t limit = exact_limit(type), each = limit / ranks, v;
+    uint64_t bits = mix((uint64_t)rank, i);
+    switch (op) {
+    case QUIRE_PROD:
+        if ((rank + (int64_t)i) % ranks >= PROD_RANKS)
+            bits = 1 | (bits & 256); /* plus or minus 1 */
+        return (bits & 256 ? -1.0 : 1.0) * ldexp(0.5, (int)((bits & 255) % 3));
+    case QUIRE_MAX:
+    case QUIRE_MIN:
+        v = up_to(limit, bits >> 1);
+        return (double)(bits & 1 ? -v : v);
+    case QUIRE_AVG:
+        v = average_part(type, ranks, rank, i);
+        break;
+    default:
+        if (each == 0) /* too many ranks: in each element other ones take part */
+            each = (rank + (int64_t)i) % ranks < limit ? 1 : 0;
+        v = up_to(each, bits);
+        break;
+    }
+    return (double)(mix(UINT64_MAX - 1, i) & 1 ? -v : v); /* one sign for all ranks: partial sums only grow */
+}
+
+static double real_result(quire_type_t type, quire_op_t op, int ranks, size_t i)
+{
+    double v = real(type, op, ranks, 0, i);
+    for (int r = 1; r < ranks; r++) {
+        double b = real(type, op, ranks, r, i);
+        if (op == QUIRE_PROD)
+            v *= b;
+        else if (op == QUIRE_MAX)
+            v = b > v ? b : v;
+        else if (op == QUIRE_MIN)
+            v = b < v ? b : v;
+        else
+            v += b;
+    }
+    return op == QUIRE_AVG ? v / ranks : v;
+}
+
+/* ---- periods ----------------------------------------------------------------------------------------------------- */
 
 bool perf_values_make(struct perf_values *values, const struct perf_test *test, const struct perf_call *call)
 {
-    size_t elem = quire_type_size(call->type);
-    values->elem = elem;
-    values->type = call->type;
-    values->tolerant = test->has_op && call->op == QUIRE_AVG && is_float(call->type);
-    values->input = malloc(PERIOD * elem);
-    values->expected = malloc(PERIOD * elem * (values->tolerant ? 2 : 1) + PERIOD * sizeof(double));
+    quire_type_t type = call->type;
+    quire_op_t op = call->op;
+    struct format f = format_of(type);
+    int source = test->collective == QUIRE_BROADCAST ? call->root : (call->rank + call->size - 1) % call->size;
+    values->elem = quire_type_size(type);
+    values->period = call->count < PERIOD ? call->count : PERIOD;
+    values->input = malloc(values->period * values->elem + 1);
+    values->expected = malloc(values->period * values->elem + 1);
     if (values->input == NULL || values->expected == NULL) {
         perf_values_free(values);
         return false;
     }
-    int source = test->collective == QUIRE_BROADCAST ? call->root : (call->rank + call->size - 1) % call->size;
-    double *numbers = (double *)(void *)(values->expected + (PERIOD * elem + 7) / 8 * 8);
-    for (size_t i = 0; i < PERIOD; i++) {
-        put(values->input + i * elem, call->type, element(call->type, call->op, call->rank, i));
-        if (!test->has_op)
-            put(values->expected + i * elem, call->type, element(call->type, call->op, source, i));
-        else
-            expect(values->expected + i * elem, call->type, call->op, call->size, i);
-        if (values->tolerant) {
-            uint64_t sum = 0;
-            for (int r = 0; r < call->size; r++)
-                sum += element(call->type, call->op, r, i);
-            numbers[i] = (double)sum / call->size;
+    for (size_t i = 0; i < values->period; i++) {
+        uint8_t *in = values->input + i * values->elem, *out = values->expected + i * values->elem;
+        if (!test->has_op) {
+            put_bits(in, type, mix((uint64_t)call->rank, i));
+            put_bits(out, type, mix((uint64_t)source, i));
+        } else if (is_float(type)) {
+            put_bits(in, type, encode(f, real(type, op, call->size, call->rank, i)));
+            put_bits(out, type, encode(f, real_result(type, op, call->size, i)));
+        } else {
+            put_bits(in, type, integer(type, op, call->rank, i));
+            put_bits(out, type, integer_result(type, op, call->size, i));
         }
     }
     return true;
@@ -187,35 +243,33 @@ void perf_values_free(struct perf_values *values)
 void perf_values_fill(const struct perf_values *values, void *buffer, size_t count)
 {
     uint8_t *to = buffer;
-    for (size_t done = 0; done < count; done += PERIOD) {
-        size_t n = count - done < PERIOD ? count - done : PERIOD;
+    for (size_t done = 0; done < count; done += values->period) {
+        size_t n = count - done < values->period ? count - done : values->period;
         memcpy(to + done * values->elem, values->input, n * values->elem);
     }
 }
 
-/* An average of floats may be off by two units in the last place. */
-static bool wrong_average(const struct perf_values *values, const uint8_t *at, size_t i)
+static uint64_t differ(const struct perf_values *values, const uint8_t *want, const uint8_t *buffer, size_t count)
 {
-    const double *numbers = (const double *)(const void *)(values->expected + (PERIOD * values->elem + 7) / 8 * 8);
-    struct format f = format_of(values->type);
-    int mantissa = values->type == QUIRE_FLOAT64 ? 52 : values->type == QUIRE_FLOAT32 ? 23 : f.mantissa;
-    double got = get(at, values->type), unit = ldexp(numbers[i], -mantissa);
-    return !(fabs(got - numbers[i]) <= 2 * unit + 1e-30);
+    size_t elem = values->elem;
+    uint64_t wrong = 0;
+    for (size_t done = 0; done < count; done += values->period) {
+        size_t n = count - done < values->period ? count - done : values->period;
+        const uint8_t *at = buffer + done * elem;
+        if (memcmp(at, want, n * elem) == 0)
+            continue;
+        for (size_t i = 0; i < n; i++)
+            wrong += memcmp(at + i * elem, want + i * elem, elem) != 0;
+    }
+    return wrong;
 }
 
 uint64_t perf_values_wrong(const struct perf_values *values, const void *buffer, size_t count)
 {
-    const uint8_t *from = buffer;
-    uint64_t wrong = 0;
-    for (size_t done = 0; done < count; done += PERIOD) {
-        size_t n = count - done < PERIOD ? count - done : PERIOD;
-        const uint8_t *at = from + done * values->elem;
-        if (!values->tolerant && memcmp(at, values->expected, n * values->elem) == 0)
-            continue;
-        for (size_t i = 0; i < n; i++)
-            wrong += values->tolerant
-                         ? wrong_average(values, at + i * values->elem, i)
-                         : memcmp(at + i * values->elem, values->expected + i * values->elem, values->elem) != 0;
-    }
-    return wrong;
+    return differ(values, values->expected, buffer, count);
+}
+
+uint64_t perf_values_changed(const struct perf_values *values, const void *buffer, size_t count)
+{
+    return differ(values, values->input, buffer, count);
 }

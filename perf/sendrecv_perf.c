@@ -13,9 +13,9 @@ static quire_status_t call(const struct perf_call *c)
     quire_status_t st = quire_group_start(), end;
     if (st != QUIRE_OK)
         return st;
-    st = quire_send(c->send, c->count, c->type, next, c->comm, NULL);
+    st = quire_send(c->send, c->count, c->type, next, c->comm, c->stream);
     if (st == QUIRE_OK)
-        st = quire_recv(c->recv, c->count, c->type, before, c->comm, NULL);
+        st = quire_recv(c->recv, c->count, c->type, before, c->comm, c->stream);
     end = quire_group_end();
     return st != QUIRE_OK ? st : end;
 }
