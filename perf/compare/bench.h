@@ -2,7 +2,7 @@
 /*
  * bench.h - one timing method for every library that is compared: a barrier in shared memory that belongs to none of
  * them, then one operation; the time of an iteration is the slowest rank's; the figure is the median over iterations.
- * Between iterations each rank writes its input and reads its result, as a program would.
+ * Between iterations each rank writes its input and reads its result, as a program would; the last result is checked.
  */
 #ifndef QUIRE_PERF_COMPARE_BENCH_H
 #define QUIRE_PERF_COMPARE_BENCH_H
@@ -93,6 +93,14 @@ static void bench_one(bench_call call, void *arg, size_t bytes, double seconds)
         uint64_t ns = bench_now() - start;
         if (i >= 0)
             bench->ns[bench_rank][i] = ns;
+    }
+    for (size_t k = 0; k < count; k++) {
+        float want = k % 16 == 0 ? (float)((n - 1) & 7) * (float)bench_size : 0;
+        if (out[k] != want) {
+            fprintf(stderr, "rank %d: element %zu of %zu is %g, should be %g\n", bench_rank, k, count, (double)out[k],
+                    (double)want);
+            exit(1);
+        }
     }
     bench_barrier();
     if (touched == 12345.678f)

@@ -17,11 +17,23 @@ trap 'rm -rf "$work"' EXIT
 bind=core
 [ "$ranks" -le "$(nproc)" ] || bind=none
 
+quire() { # shellcheck disable=SC2086 # sizes is a list of words
+    "$build/quire-run" -n "$ranks" --bind "$bind" "$build/compare/quire" "$work/page" $sizes >>"$work/quire.txt"
+    rm -f "$work/page"
+}
+openmpi() { # shellcheck disable=SC2086
+    mpirun --oversubscribe --bind-to "$bind" -n "$ranks" "$build/compare/mpi" "$work/page" $sizes >>"$work/mpi.txt"
+    rm -f "$work/page"
+}
+# Each goes first in every other round, so that what drifts in the machine favours neither.
 for round in $(seq "$rounds"); do
-    # shellcheck disable=SC2086 # sizes is a list of words
-    { "$build/quire-run" -n "$ranks" --bind "$bind" "$build/compare/quire" "$work/q$round" $sizes >>"$work/quire.txt"
-      mpirun --oversubscribe --bind-to "$bind" -n "$ranks" "$build/compare/mpi" "$work/m$round" $sizes >>"$work/mpi.txt"; }
-    rm -f "$work/q$round" "$work/m$round"
+    if [ $((round % 2)) = 1 ]; then
+        quire
+        openmpi
+    else
+        openmpi
+        quire
+    fi
     printf '\rround %d of %d' "$round" "$rounds" >&2
 done
 echo >&2

@@ -10,7 +10,7 @@
 
 #include "../../perf/perf_values.c"
 
-enum { COUNT = 700, MANY = 300 };
+enum { COUNT = 360, MANY = 260 };
 static const int rank_counts[] = {1, 2, 3, 4, 7, 8, 9, 16, 17, 40, MANY};
 #define FOR_RANKS(n)                                                                                                   \
     for (size_t at_ = 0; at_ < sizeof(rank_counts) / sizeof(rank_counts[0]); at_++)                                    \
