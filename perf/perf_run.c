@@ -268,7 +268,7 @@ static void make_buffers(struct rank_run *run)
             memory = NULL;
         }
         run->memory[i] = need_memory(run, memory, bytes);
-        memset(memory, 0, bytes); /* pages come now, not in the timed loop */
+        memset(run->memory[i], 0, bytes); /* pages come now, not in the timed loop */
     }
 }
 
