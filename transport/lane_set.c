@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "segment.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, LANE_MAX_DEPTH = 64 };
 
 struct lane_places lane_places_of(const struct lane_geometry *g, int size)
 {
@@ -111,8 +111,32 @@ static quire_status_t make_shared(struct lane_set *set)
     return QUIRE_OK;
 }
 
+/* Refuses what no layout exists for, above all offsets that would wrap: lane_places_of doesn't look. */
+static quire_status_t check_geometry(int rank, int size, const struct lane_geometry *g)
+{
+    size_t lanes, slots, bytes;
+    if (size < 1 || rank < 0 || rank >= size)
+        return QUIRE_BUG("lanes of rank %d of %d", rank, size);
+    if (g->depth < 2 || g->depth > LANE_MAX_DEPTH || (g->depth & (g->depth - 1)) != 0 || g->slot_bytes == 0 ||
+        g->slot_bytes % LANE_LINE != 0)
+        return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,
+                          "lanes of %u slots of %zu bytes: slots are a power of two from 2 to %d, their bytes a "
+                          "multiple of %d",
+                          g->depth, g->slot_bytes, LANE_MAX_DEPTH, LANE_LINE);
+    /* Every slot's stride, header and credit line, and the rounding to pages, are below slot_bytes + 2 pages. */
+    lanes = (size_t)TRANSPORT_CHANNELS * (size_t)size + TRANSPORT_WIDE_CHANNELS + 1;
+    if (g->slot_bytes > SIZE_MAX - 2 * PAGE || !bytes_mul(lanes, g->depth, &slots) ||
+        !bytes_mul(slots, g->slot_bytes + 2 * PAGE, &bytes) || bytes > INT64_MAX)
+        return quire_fail(QUIRE_ERR_RESOURCE, "%zu lanes of %u slots of %zu bytes need more than can be addressed",
+                          lanes, g->depth, g->slot_bytes);
+    return QUIRE_OK;
+}
+
 quire_status_t lane_set_create(struct lane_set **out, int rank, int size, const struct lane_geometry *geometry)
 {
+    quire_status_t valid = check_geometry(rank, size, geometry);
+    if (valid != QUIRE_OK)
+        return valid;
     struct lane_set *set = calloc(1, sizeof(*set));
     size_t n = (size_t)size;
     if (set == NULL)

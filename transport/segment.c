@@ -2,7 +2,9 @@
 /*
  * segment.c - memfd segments and the registry that maps each of them once per process.
  *
- * Locking: `lock` guards the registry's list and the reference counts. A segment's memory needs no lock here.
+ * Locking: `lock` guards the registry's list and the reference counts. It is held from the look-up until a new mapping
+ * is in the list, or two threads that meet the same descriptor would both map it. A segment's memory needs no lock
+ * here.
  */
 #include "segment.h"
 
@@ -18,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "memory_left.h"
 
 enum { SEGMENT_VERSION = 1 };
 
@@ -36,44 +39,11 @@ static struct entry *entry_of(struct lane_segment *segment)
     return (struct entry *)((uint8_t *)segment - offsetof(struct entry, segment));
 }
 
-/* A number behind `key` in a small text file, UINT64_MAX when there is none ("max" included). */
-static uint64_t read_number(const char *path, const char *key)
-{
-    char text[2048];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return UINT64_MAX;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return UINT64_MAX;
-    text[n] = '\0';
-    const char *at = strstr(text, key);
-    if (at == NULL)
-        return UINT64_MAX;
-    at += strlen(key) + strspn(at + strlen(key), " ");
-    return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : UINT64_MAX;
-}
-
-/* Bytes that can still be had without the kernel killing somebody for them: the machine's, and the control group's. */
-static uint64_t memory_left(void)
-{
-    uint64_t left = read_number("/proc/meminfo", "MemAvailable:");
-    uint64_t max = read_number("/sys/fs/cgroup/memory.max", ""),
-             used = read_number("/sys/fs/cgroup/memory.current", "");
-    left = left == UINT64_MAX ? left : left * 1024;
-    if (max != UINT64_MAX && used != UINT64_MAX) {
-        uint64_t group = max > used ? max - used : 0;
-        left = group < left ? group : left;
-    }
-    return left;
-}
-
 static quire_status_t no_memory(size_t wanted, const char *what, const char *why)
 {
     char want[16], have[16];
     return quire_fail(QUIRE_ERR_RESOURCE, "shared memory: %s of %s failed (%s); about %s of memory are free", what,
-                      bytes_size_text(wanted, want), why, bytes_size_text(memory_left(), have));
+                      bytes_size_text(wanted, want), why, bytes_size_text(memory_left(""), have));
 }
 
 /*
@@ -84,7 +54,7 @@ quire_status_t segment_back(struct lane_segment *segment, size_t offset, size_t 
 {
     if (offset > segment->bytes || bytes > segment->bytes - offset)
         return QUIRE_BUG("backing [%zu, +%zu) of a segment of %zu bytes", offset, bytes, segment->bytes);
-    if (bytes > memory_left())
+    if (bytes > memory_left(""))
         return no_memory(bytes, "reserving pages", "more than there is");
     int error;
     do
@@ -105,15 +75,14 @@ static quire_status_t check_file_limit(size_t bytes)
     return QUIRE_OK;
 }
 
+/* Under `lock`. */
 static void registry_add(struct entry *entry, const struct stat *st)
 {
     entry->device = st->st_dev;
     entry->inode = st->st_ino;
     entry->segment.references = 1;
-    pthread_mutex_lock(&lock);
     entry->next = registry;
     registry = entry;
-    pthread_mutex_unlock(&lock);
 }
 
 static quire_status_t write_control(struct lane_segment *segment)
@@ -161,7 +130,9 @@ quire_status_t segment_create(struct lane_segment **out, size_t bytes, size_t ba
     segment->base = base;
     if (control && (st = write_control(segment)) != QUIRE_OK)
         goto no_control;
+    pthread_mutex_lock(&lock);
     registry_add(entry, &stat);
+    pthread_mutex_unlock(&lock);
     *out = segment;
     return QUIRE_OK;
 
@@ -174,17 +145,13 @@ no_fd:
     return st;
 }
 
+/* Under `lock`; takes no reference. */
 static struct lane_segment *registry_find(const struct stat *st)
 {
-    struct lane_segment *found = NULL;
-    pthread_mutex_lock(&lock);
-    for (struct entry *e = registry; e != NULL && found == NULL; e = e->next)
-        if (e->device == st->st_dev && e->inode == st->st_ino) {
-            found = &e->segment;
-            found->references++;
-        }
-    pthread_mutex_unlock(&lock);
-    return found;
+    for (struct entry *e = registry; e != NULL; e = e->next)
+        if (e->device == st->st_dev && e->inode == st->st_ino)
+            return &e->segment;
+    return NULL;
 }
 
 /* The nonce is what the maker told us by another way: reading it here proves that we look at the maker's memory. */
@@ -229,31 +196,36 @@ static quire_status_t map_new(struct entry *entry, int fd, const struct stat *st
     return QUIRE_OK;
 }
 
+/* A segment that this process maps already. One that was mapped as plain memory must not be taken for lanes. */
+static quire_status_t map_known(struct lane_segment *known, const uint64_t nonce[2], bool control)
+{
+    if (control && known->control == NULL)
+        return quire_fail(QUIRE_ERR_LINK, "the segment offered is plain memory, not a rank's lanes");
+    quire_status_t st = control ? check_control(known, nonce) : QUIRE_OK;
+    if (st == QUIRE_OK)
+        known->references++;
+    return st;
+}
+
 quire_status_t segment_map(struct lane_segment **out, int fd, const uint64_t nonce[2], bool control)
 {
     struct stat stat;
     if (fstat(fd, &stat) != 0)
         return quire_fail(QUIRE_ERR_LINK, "the segment offered: %m");
-    struct lane_segment *known = registry_find(&stat);
-    if (known != NULL) {
-        quire_status_t st = control ? check_control(known, nonce) : QUIRE_OK;
-        if (st == QUIRE_OK)
-            *out = known;
-        else
-            segment_put(known);
-        return st;
-    }
     struct entry *entry = calloc(1, sizeof(*entry));
     if (entry == NULL)
         return quire_fail(QUIRE_ERR_RESOURCE, "no memory for a segment");
-    quire_status_t st = map_new(entry, fd, &stat, nonce, control);
-    if (st != QUIRE_OK) {
+    pthread_mutex_lock(&lock);
+    struct lane_segment *known = registry_find(&stat);
+    quire_status_t st = known != NULL ? map_known(known, nonce, control) : map_new(entry, fd, &stat, nonce, control);
+    if (st == QUIRE_OK && known == NULL)
+        registry_add(entry, &stat);
+    pthread_mutex_unlock(&lock);
+    if (st == QUIRE_OK)
+        *out = known != NULL ? known : &entry->segment;
+    if (st != QUIRE_OK || known != NULL)
         free(entry);
-        return st;
-    }
-    registry_add(entry, &stat);
-    *out = &entry->segment;
-    return QUIRE_OK;
+    return st;
 }
 
 void segment_put(struct lane_segment *segment)
