@@ -73,6 +73,8 @@ struct tcp_peer {
     int batch_count, batch_first; /* frames [first, count) are not whole out yet */
     size_t batch_done;            /* bytes of frame `first` that are */
     bool blocked;                 /* the kernel took less than offered */
+    bool judged;                  /* the fault injector has had its say on frame `first` */
+    uint64_t held_until;          /* its delay of that frame */
     /* receiving */
     uint8_t stage[STAGE_BYTES];
     size_t stage_first, stage_end;
@@ -254,12 +256,12 @@ static void fill_batch(struct tcp_end *tcp, struct tcp_peer *peer)
             add_credit(peer, i);
 }
 
-/* What is left of the batch as vectors. */
-static int batch_vectors(struct tcp_peer *peer, struct iovec *v)
+/* What is left of the batch as vectors, or of its first frame: disturbed frames go one by one. */
+static int batch_vectors(struct tcp_peer *peer, struct iovec *v, bool one)
 {
     size_t skip = peer->batch_done;
-    int n = 0;
-    for (int i = peer->batch_first; i < peer->batch_count; i++) {
+    int n = 0, end = one ? peer->batch_first + 1 : peer->batch_count;
+    for (int i = peer->batch_first; i < end; i++) {
         struct tcp_frame *f = &peer->batch[i];
         const struct iovec parts[3] = {{&f->header, sizeof(f->header)},
                                        {(void *)(uintptr_t)f->payload, f->header.bytes},
@@ -284,6 +286,7 @@ static void batch_advance(struct tcp_peer *peer, size_t bytes)
     while (peer->batch_first < peer->batch_count && peer->batch_done >= peer->batch[peer->batch_first].whole) {
         struct tcp_frame *f = &peer->batch[peer->batch_first++];
         peer->batch_done -= f->whole;
+        peer->judged = false;
         if (f->out != NULL)
             atom_store_release(&f->out->lane->credits[f->out->consumer].position, f->header.position + 1); /* L3 */
     }
@@ -291,31 +294,25 @@ static void batch_advance(struct tcp_peer *peer, size_t bytes)
         peer->batch_first = peer->batch_count = 0;
 }
 
-/* Lets the fault injector act on the frame that goes out next; false: not now. */
+/* Lets the fault injector act, once, on the frame that goes out next; false: not now, or nothing is left to send. */
 static bool disturb(struct tcp_end *tcp, struct tcp_peer *peer)
 {
-    struct tcp_frame *f = &peer->batch[peer->batch_first];
-    if (peer->batch_done != 0)
-        return true;
-    switch (tcp_fault_next(tcp->fault, peer->rank)) {
-    case TCP_FAULT_HOLD:
-        return false;
-    case TCP_FAULT_DROP:
-        batch_advance(peer, f->whole);
-        return peer->batch_count != 0;
-    case TCP_FAULT_CORRUPT:
-        f->header.name.count ^= 1; /* without sealing it again */
-        return true;
-    case TCP_FAULT_CORRUPT_BYTES:
-        f->sum ^= 1;
-        return true;
-    case TCP_FAULT_KILL:
-        (void)shutdown(peer->fd, SHUT_RDWR);
-        return true;
-    case TCP_FAULT_NONE:
-        break;
+    while (peer->batch_count != 0 && !peer->judged) {
+        struct tcp_frame *f = &peer->batch[peer->batch_first];
+        enum tcp_fault_action action = tcp_fault_next(tcp->fault, peer->rank, &peer->held_until);
+        if (action == TCP_FAULT_HOLD)
+            return false;
+        peer->judged = true;
+        if (action == TCP_FAULT_DROP)
+            batch_advance(peer, f->whole); /* and the next one is judged */
+        else if (action == TCP_FAULT_CORRUPT)
+            f->header.name.count ^= 1; /* without sealing it again */
+        else if (action == TCP_FAULT_CORRUPT_BYTES)
+            f->sum ^= 1;
+        else if (action == TCP_FAULT_KILL)
+            (void)shutdown(peer->fd, SHUT_RDWR);
     }
-    return true;
+    return peer->batch_count != 0;
 }
 
 static void send_some(struct tcp_end *tcp, struct tcp_peer *peer, bool *moved)
@@ -328,7 +325,7 @@ static void send_some(struct tcp_end *tcp, struct tcp_peer *peer, bool *moved)
             return;
         if (tcp->fault != NULL && !disturb(tcp, peer))
             return;
-        struct msghdr message = {.msg_iov = v, .msg_iovlen = (size_t)batch_vectors(peer, v)};
+        struct msghdr message = {.msg_iov = v, .msg_iovlen = (size_t)batch_vectors(peer, v, tcp->fault != NULL)};
         ssize_t n = sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
@@ -506,12 +503,17 @@ static quire_status_t tcp_progress(struct transport_end *end, bool *moved, int *
         struct tcp_peer *peer = tcp->peers[i];
         if (peer->broken)
             continue;
+        bool came = false;
         send_some(tcp, peer, moved);
         if (polled && tcp->polls[i].revents == 0 && !peer->send_dead)
             continue;
-        quire_status_t st = receive_some(tcp, peer, moved);
-        if (st == QUIRE_OK)
+        quire_status_t st = receive_some(tcp, peer, &came);
+        *moved = *moved || came;
+        if (st == QUIRE_OK) {
+            if (came)
+                send_some(tcp, peer, moved); /* credits came, perhaps, for slots that waited for them */
             continue;
+        }
         peer->broken = true; /* said once; the lanes stay as they are */
         *rank = peer->rank;
         return st;
@@ -540,11 +542,24 @@ static bool tcp_pending(const struct transport_end *end)
     return false;
 }
 
+/* True when a frame could be made at once: sleeping would hold it up, since poll knows nothing of it. */
+static bool has_to_send(const struct tcp_peer *peer)
+{
+    if (peer->broken || peer->send_dead || peer->batch_count != 0)
+        return false; /* a batch that waits for the kernel is polled for */
+    for (int i = 0; i < WIRE_LANES; i++)
+        if (next_slot(&peer->out[i]) != NULL || credit_due(&peer->in[i]))
+            return true;
+    return false;
+}
+
 static void tcp_sleep(struct transport_end *end, int max_ms)
 {
     struct tcp_end *tcp = (struct tcp_end *)end;
     for (int i = 0; i < tcp->count; i++) {
         const struct tcp_peer *peer = tcp->peers[i];
+        if (has_to_send(peer))
+            return;
         short events = (short)(POLLIN | (peer->batch_count != 0 ? POLLOUT : 0));
         tcp->polls[i] = (struct pollfd){peer->broken ? -1 : peer->fd, events, 0};
     }

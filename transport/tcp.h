@@ -16,11 +16,15 @@ enum tcp_fault_action {
     TCP_FAULT_KILL           /* the connection breaks */
 };
 
-/* From now on frames carry payload checksums, and each frame asks tcp_fault_next. The end owns `fault`. */
+/*
+ * From now on frames carry payload checksums, go out one by one, and each asks tcp_fault_next until the answer isn't
+ * HOLD. The end owns `fault`.
+ */
 void tcp_set_fault(struct transport_end *end, struct tcp_fault *fault);
 
-/* In wrap_fault.c. */
-enum tcp_fault_action tcp_fault_next(struct tcp_fault *fault, int rank);
+/* In wrap_fault.c. `held_until` is the connection's own (0 at first), so that delays of peers don't queue behind each
+   other. */
+enum tcp_fault_action tcp_fault_next(struct tcp_fault *fault, int rank, uint64_t *held_until);
 void tcp_fault_free(struct tcp_fault *fault);
 
 #endif

@@ -16,7 +16,6 @@ struct tcp_fault {
     uint64_t delay_ns;
     int kill_rank; /* -1 none */
     uint64_t kill_at, frames_to_kill_rank;
-    uint64_t held_until; /* 0: no frame is held */
     uint64_t seed;
 };
 
@@ -27,15 +26,15 @@ static double dice(struct tcp_fault *fault)
     return (double)(fault->seed >> 11) / (double)(UINT64_C(1) << 53);
 }
 
-enum tcp_fault_action tcp_fault_next(struct tcp_fault *fault, int rank)
+enum tcp_fault_action tcp_fault_next(struct tcp_fault *fault, int rank, uint64_t *held_until)
 {
     if (fault->delay_ns != 0) {
         uint64_t now = clock_ns();
-        if (fault->held_until == 0)
-            fault->held_until = now + fault->delay_ns;
-        if (now < fault->held_until)
+        if (*held_until == 0)
+            *held_until = now + fault->delay_ns;
+        if (now < *held_until)
             return TCP_FAULT_HOLD;
-        fault->held_until = 0;
+        *held_until = 0;
     }
     if (rank == fault->kill_rank && ++fault->frames_to_kill_rank == fault->kill_at)
         return TCP_FAULT_KILL;

@@ -4,5 +4,5 @@
 
 int main(void)
 {
-    return conformance_main(&transport_self, false);
+    return conformance_main(&(struct conformance){&transport_self, false, NULL});
 }

@@ -4,5 +4,5 @@
 
 int main(void)
 {
-    return conformance_main(&transport_shm, false);
+    return conformance_main(&(struct conformance){&transport_shm, false, NULL});
 }

@@ -4,5 +4,5 @@
 
 int main(void)
 {
-    return conformance_main(&transport_tcp, true);
+    return conformance_main(&(struct conformance){&transport_tcp, true, NULL});
 }
