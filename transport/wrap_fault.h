@@ -3,8 +3,10 @@
  * wrap_fault.h - disturbs a transport on purpose, for tests and for QUIRE_FAULT. The spec is
  *   tcp:KEY=VALUE,...    drop=P corrupt=P corrupt_bytes=P (probabilities a frame, 0 to 1), delay=T (each frame waits),
  *                        kill=RANK@N (the connection to that rank breaks at its Nth frame), seed=N
- * Everything it does is noticed by the receiver and named: a lost frame as a gap, a flipped bit by a checksum.
- * Shared memory has no mover in which frames could be disturbed, so only tcp can be named.
+ * What it does is noticed by the receiver and named: a lost frame as a gap, a flipped bit by a checksum. One exception:
+ * a lost frame behind which nothing follows leaves no gap, and ends in the timeout of whoever waits for it, as on a
+ * real network whose sender went silent. Shared memory has no mover in which frames could be disturbed, so only tcp can
+ * be named.
  */
 #ifndef QUIRE_TRANSPORT_WRAP_FAULT_H
 #define QUIRE_TRANSPORT_WRAP_FAULT_H
