@@ -89,12 +89,13 @@ static uint64_t left_in_groups(const char *root, const struct group_files *files
     int all = snprintf(directory, sizeof(directory), "%s%s%s", root, files->mount, group);
     if (mount < 0 || all < 0 || (size_t)all >= sizeof(directory))
         return UINT64_MAX;
-    for (char *slash = directory + all;; *slash = '\0') {
+    for (;;) {
         uint64_t here = left_in_group(directory, files);
         left = here < left ? here : left;
-        slash = strrchr(directory, '/');
+        char *slash = strrchr(directory, '/');
         if (slash == NULL || slash < directory + mount)
             return left;
+        *slash = '\0';
     }
 }
 

@@ -245,15 +245,20 @@ static bool credit_due(const struct tcp_in *in)
     return in->lane->position - in->reported >= lane_depth(in->lane) / 2;
 }
 
-static void fill_batch(struct tcp_end *tcp, struct tcp_peer *peer)
+/* A reference means memory that the peer can't map; its payload may have no pages, so it must not even be read. */
+static quire_status_t fill_batch(struct tcp_end *tcp, struct tcp_peer *peer)
 {
     const struct lane_slot *slot;
     for (int i = 0; i < WIRE_LANES; i++)
-        while (peer->batch_count < BATCH && (slot = next_slot(&peer->out[i])) != NULL)
+        while (peer->batch_count < BATCH && (slot = next_slot(&peer->out[i])) != NULL) {
+            if (slot->form != LANE_BYTES)
+                return QUIRE_BUG("a slot of form %d on a lane to rank %d, which tcp serves", slot->form, peer->rank);
             add_data(tcp, peer, i, slot);
+        }
     for (int i = 0; i < WIRE_LANES; i++)
         if (peer->batch_count < BATCH && credit_due(&peer->in[i]))
             add_credit(peer, i);
+    return QUIRE_OK;
 }
 
 /* What is left of the batch as vectors, or of its first frame: disturbed frames go one by one. */
@@ -315,16 +320,15 @@ static bool disturb(struct tcp_end *tcp, struct tcp_peer *peer)
     return peer->batch_count != 0;
 }
 
-static void send_some(struct tcp_end *tcp, struct tcp_peer *peer, bool *moved)
+static quire_status_t send_some(struct tcp_end *tcp, struct tcp_peer *peer, bool *moved)
 {
     struct iovec v[3 * BATCH];
     while (!peer->send_dead) {
-        if (peer->batch_count == 0)
-            fill_batch(tcp, peer);
-        if (peer->batch_count == 0)
-            return;
+        quire_status_t st = peer->batch_count == 0 ? fill_batch(tcp, peer) : QUIRE_OK;
+        if (st != QUIRE_OK || peer->batch_count == 0)
+            return st;
         if (tcp->fault != NULL && !disturb(tcp, peer))
-            return;
+            return QUIRE_OK;
         struct msghdr message = {.msg_iov = v, .msg_iovlen = (size_t)batch_vectors(peer, v, tcp->fault != NULL)};
         ssize_t n = sendmsg(peer->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
@@ -333,11 +337,12 @@ static void send_some(struct tcp_end *tcp, struct tcp_peer *peer, bool *moved)
         if (n < 0) {
             /* What the peer sent before it went may still be readable: receiving reports the break. */
             peer->send_dead = !peer->blocked;
-            return;
+            return QUIRE_OK;
         }
         *moved = true;
         batch_advance(peer, (size_t)n);
     }
+    return QUIRE_OK;
 }
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
@@ -493,6 +498,18 @@ static void find_readable(struct tcp_end *tcp)
     (void)poll(tcp->polls, (nfds_t)tcp->count, 0);
 }
 
+/* One peer's turn: out, in, and out once more when credits may have come for slots that waited for them. */
+static quire_status_t move_peer(struct tcp_end *tcp, struct tcp_peer *peer, bool readable, bool *moved)
+{
+    bool came = false;
+    quire_status_t st = send_some(tcp, peer, moved);
+    if (st != QUIRE_OK || (!readable && !peer->send_dead))
+        return st;
+    st = receive_some(tcp, peer, &came);
+    *moved = *moved || came;
+    return st == QUIRE_OK && came ? send_some(tcp, peer, moved) : st;
+}
+
 static quire_status_t tcp_progress(struct transport_end *end, bool *moved, int *rank)
 {
     struct tcp_end *tcp = (struct tcp_end *)end;
@@ -503,17 +520,9 @@ static quire_status_t tcp_progress(struct transport_end *end, bool *moved, int *
         struct tcp_peer *peer = tcp->peers[i];
         if (peer->broken)
             continue;
-        bool came = false;
-        send_some(tcp, peer, moved);
-        if (polled && tcp->polls[i].revents == 0 && !peer->send_dead)
+        quire_status_t st = move_peer(tcp, peer, !polled || tcp->polls[i].revents != 0, moved);
+        if (st == QUIRE_OK)
             continue;
-        quire_status_t st = receive_some(tcp, peer, &came);
-        *moved = *moved || came;
-        if (st == QUIRE_OK) {
-            if (came)
-                send_some(tcp, peer, moved); /* credits came, perhaps, for slots that waited for them */
-            continue;
-        }
         peer->broken = true; /* said once; the lanes stay as they are */
         *rank = peer->rank;
         return st;
