@@ -195,6 +195,23 @@ static bool peers_good(const struct plan *p, int32_t base, int32_t stride, uint3
     return true;
 }
 
+/* Sources, destinations and flags that the executor would silently not honour, or follow into no memory. */
+static const char *meaning_fault(const struct plan *p, const struct plan_step *s)
+{
+    if (s->dst.buffer == PLAN_IN)
+        return "writes the caller's send buffer";
+    if (s->flags & PLAN_FINISH && s->kind != PLAN_REDUCE)
+        return "only a reduce finishes";
+    if (s->kind == PLAN_COPY && (s->src.buffer == PLAN_NONE || s->dst.buffer == PLAN_NONE))
+        return "a copy without source or destination";
+    if (s->kind == PLAN_REDUCE && s->src.buffer == PLAN_NONE &&
+        !(s->flags & PLAN_FOLD && s->dst.buffer == PLAN_NONE && p->shape.collective == QUIRE_BARRIER))
+        return "a reduce without a source block";
+    if (s->flags & PLAN_FOLD && s->fold_hi - s->fold_lo > PLAN_MAX_FOLD)
+        return "a fold takes at most 64 ranks";
+    return NULL;
+}
+
 static const char *step_fault(const struct plan *p, const struct plan_step *s)
 {
     if (s->kind >= PLAN_KIND_COUNT || s->flags & ~PLAN_FLAGS_ALL)
@@ -231,7 +248,7 @@ static const char *step_fault(const struct plan *p, const struct plan_step *s)
         return "a single rank has no wide lanes";
     if (s->flags & PLAN_FORWARD && !reads_lane(s))
         return "only a receive or reduce can forward";
-    return NULL;
+    return meaning_fault(p, s);
 }
 
 /* A set of (channel, peer) with the strand that uses each; peer == ranks for wide output. */
