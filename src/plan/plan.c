@@ -166,8 +166,7 @@ static bool writes_lane(const struct plan_step *s)
 static bool ref_good(const struct plan *p, struct plan_ref ref)
 {
     switch (ref.buffer) {
-    case PLAN_NONE:
-        return true;
+    case PLAN_NONE: /* its block still tells the length of what a receive only forwards */
     case PLAN_IN:
     case PLAN_OUT:
         return ref.block < p->blocks;

@@ -65,6 +65,9 @@ START_TEST(each_broken_invariant_is_named)
     p->steps[2].src.buffer = PLAN_NONE;
     invalid(p, "without a source");
     p = ring4();
+    p->steps[3].dst = (struct plan_ref){PLAN_NONE, 4}; /* tells the length of what is forwarded: none */
+    invalid(p, "block or buffer");
+    p = ring4();
     p->steps[4].kind = PLAN_COPY;
     invalid(p, "copy without source or destination");
 }
