@@ -264,6 +264,8 @@ static quire_status_t run_read(struct check *c, struct check_actor *a, const str
         return fault(c, a, what);
     }
     if (s->kind == PLAN_REDUCE) {
+        if (refs.src == NULL)
+            return fault(c, a, "a reduce without a source block");
         if ((st = load(c, a, refs.src, &own)) != QUIRE_OK)
             return st;
         bool slot_first = s->flags & PLAN_SLOT_FIRST;
@@ -280,7 +282,7 @@ static quire_status_t run_step(struct check *c, struct check_actor *a, bool *blo
 {
     const struct plan_step *s = &c->plans[a->rank]->steps[a->step];
     struct refs refs;
-    struct check_value value;
+    struct check_value value = {0};
     quire_status_t st;
     switch ((enum plan_kind)s->kind) {
     case PLAN_SEND:
@@ -291,6 +293,8 @@ static quire_status_t run_step(struct check *c, struct check_actor *a, bool *blo
         return s->flags & PLAN_FOLD ? run_fold(c, a, s, blocked) : run_read(c, a, s, blocked);
     case PLAN_COPY:
         refs = refs_of(c, a, s);
+        if (refs.src == NULL || refs.dst == NULL)
+            return fault(c, a, "a copy without source or destination");
         if (refs.src == refs.dst)
             return QUIRE_OK;
         st = load(c, a, refs.src, &value);
