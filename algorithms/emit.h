@@ -6,8 +6,6 @@
 #include "algorithms.h"
 #include "base/status.h"
 
-enum { EMIT_FOLD_MAX = 64 }; /* sources that one fold can take */
-
 static inline quire_status_t emit_no_memory(void)
 {
     return quire_fail(QUIRE_ERR_RESOURCE, "no memory to build a plan");

@@ -12,7 +12,7 @@ static const char *unfit(const struct plan_shape *shape)
     if (shape->collective != QUIRE_ALL_REDUCE && shape->collective != QUIRE_BROADCAST &&
         shape->collective != QUIRE_BARRIER)
         return "one_shot does all_reduce, broadcast and barrier";
-    if (shape->collective != QUIRE_BROADCAST && shape->ranks > EMIT_FOLD_MAX)
+    if (shape->collective != QUIRE_BROADCAST && shape->ranks > PLAN_MAX_FOLD)
         return "one fold takes at most 64 ranks";
     return NULL;
 }

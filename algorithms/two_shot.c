@@ -14,7 +14,7 @@ static const char *unfit(const struct plan_shape *shape)
 {
     if (shape->collective != QUIRE_ALL_REDUCE)
         return "two_shot does all_reduce";
-    if (shape->ranks > EMIT_FOLD_MAX)
+    if (shape->ranks > PLAN_MAX_FOLD)
         return "one fold takes at most 64 ranks";
     return NULL;
 }

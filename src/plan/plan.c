@@ -166,8 +166,7 @@ static bool writes_lane(const struct plan_step *s)
 static bool ref_good(const struct plan *p, struct plan_ref ref)
 {
     switch (ref.buffer) {
-    case PLAN_NONE:
-        return true;
+    case PLAN_NONE: /* its block still tells the length of what a receive only forwards */
     case PLAN_IN:
     case PLAN_OUT:
         return ref.block < p->blocks;
@@ -193,6 +192,23 @@ static bool peers_good(const struct plan *p, int32_t base, int32_t stride, uint3
             return false;
     }
     return true;
+}
+
+/* Sources, destinations and flags that the executor would silently not honour, or follow into no memory. */
+static const char *meaning_fault(const struct plan *p, const struct plan_step *s)
+{
+    if (s->dst.buffer == PLAN_IN)
+        return "writes the caller's send buffer";
+    if (s->flags & PLAN_FINISH && s->kind != PLAN_REDUCE)
+        return "only a reduce finishes";
+    if (s->kind == PLAN_COPY && (s->src.buffer == PLAN_NONE || s->dst.buffer == PLAN_NONE))
+        return "a copy without source or destination";
+    if (s->kind == PLAN_REDUCE && s->src.buffer == PLAN_NONE &&
+        !(s->flags & PLAN_FOLD && s->dst.buffer == PLAN_NONE && p->shape.collective == QUIRE_BARRIER))
+        return "a reduce without a source block";
+    if (s->flags & PLAN_FOLD && s->fold_hi - s->fold_lo > PLAN_MAX_FOLD)
+        return "a fold takes at most 64 ranks";
+    return NULL;
 }
 
 static const char *step_fault(const struct plan *p, const struct plan_step *s)
@@ -231,7 +247,7 @@ static const char *step_fault(const struct plan *p, const struct plan_step *s)
         return "a single rank has no wide lanes";
     if (s->flags & PLAN_FORWARD && !reads_lane(s))
         return "only a receive or reduce can forward";
-    return NULL;
+    return meaning_fault(p, s);
 }
 
 /* A set of (channel, peer) with the strand that uses each; peer == ranks for wide output. */

@@ -15,7 +15,9 @@
  *           that is sent is read exactly once by each consumer.
  *
  * Invariants of a frozen plan (plan_valid): every rank, block, event in range; `repeat` >= 1; events signalled in one
- * strand only and at most once a pass; each lane is written by one strand only and read by one strand only.
+ * strand only and at most once a pass; each lane is written by one strand only and read by one strand only; nothing
+ * writes IN; only a REDUCE finishes; a fold takes at most PLAN_MAX_FOLD ranks; REDUCE and COPY have a source (but for
+ * the empty fold of a barrier), COPY a destination.
  *
  * A plan is immutable after plan_freeze and holds no pointers into other memory: it may be shared, cached and compared.
  */
@@ -37,7 +39,7 @@ enum plan_buffer {
 
 enum plan_kind {
     PLAN_SEND,   /* publish src blocks [src.block, +blocks) as one slot of the out lane */
-    PLAN_RECV,   /* read one slot's part into dst */
+    PLAN_RECV,   /* read one slot's part into dst; with dst NONE its block tells the length of what is forwarded */
     PLAN_REDUCE, /* dst = src op slot (or the fold over many lanes, with PLAN_FOLD) */
     PLAN_COPY,   /* dst = src, both local */
     PLAN_SIGNAL, /* event: this strand has reached here in this pass */
@@ -63,6 +65,7 @@ enum {
     PLAN_CHANNEL_COUNT = 3,
     PLAN_MAX_STRANDS = 8,
     PLAN_MAX_EVENTS = 8,
+    PLAN_MAX_FOLD = 64, /* ranks in one fold: the sources that a kernel can take */
 };
 
 struct plan_ref {

@@ -15,6 +15,8 @@
 
 #include "plan_check_internal.h"
 
+enum { MAX_CELLS = 1 << 20, MAX_SLOT_BLOCKS = 4096 }; /* some 100 bytes each */
+
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 static quire_status_t fault(const struct check *c, const struct check_actor *a, const char *what)
@@ -77,6 +79,8 @@ static uint32_t strided(uint32_t base, int32_t stride, uint32_t i, uint32_t n)
 
 struct refs {
     struct check_cell *src, *dst; /* NULL for none */
+    uint32_t dst_block;           /* its number, of none too */
+    bool dst_any;                 /* scratch: blocks there are all as long as the longest */
 };
 
 static struct refs refs_of(struct check *c, const struct check_actor *a, const struct plan_step *s)
@@ -85,13 +89,13 @@ static struct refs refs_of(struct check *c, const struct check_actor *a, const s
     struct plan_ref both[2] = {s->src, s->dst};
     int32_t strides[2] = {s->src_stride, s->dst_stride};
     struct check_cell *cells[2];
+    uint32_t block[2];
     for (int i = 0; i < 2; i++) {
-        uint32_t blocks = both[i].buffer == PLAN_SCRATCH ? p->scratch_blocks : p->blocks;
-        cells[i] = both[i].buffer == PLAN_NONE ? NULL
-                                               : check_cell(c, a->pass, a->rank, both[i].buffer,
-                                                            strided(both[i].block, strides[i], a->repeat, blocks));
+        block[i] = strided(both[i].block, strides[i], a->repeat,
+                           both[i].buffer == PLAN_SCRATCH ? p->scratch_blocks : p->blocks);
+        cells[i] = both[i].buffer == PLAN_NONE ? NULL : check_cell(c, a->pass, a->rank, both[i].buffer, block[i]);
     }
-    return (struct refs){cells[0], cells[1]};
+    return (struct refs){cells[0], cells[1], block[1], s->dst.buffer == PLAN_SCRATCH};
 }
 
 static quire_status_t load(struct check *c, struct check_actor *a, struct check_cell *cell, struct check_value *value)
@@ -102,12 +106,18 @@ static quire_status_t load(struct check *c, struct check_actor *a, struct check_
     return value->defined ? QUIRE_OK : fault(c, a, "reads a block that was never written");
 }
 
-static quire_status_t store(struct check *c, struct check_actor *a, struct check_cell *cell,
+/* Trailing blocks may be short, so a block only goes to its own place: elsewhere it may run over the buffer's end. */
+static quire_status_t store(struct check *c, struct check_actor *a, const struct refs *refs,
                             const struct check_value *v)
 {
-    if (!check_write(c, a, cell))
+    if (!refs->dst_any && v->block != refs->dst_block) {
+        char what[96];
+        snprintf(what, sizeof(what), "writes block %u to the place of block %u", v->block, refs->dst_block);
+        return fault(c, a, what);
+    }
+    if (!check_write(c, a, refs->dst))
         return fault(c, a, "a race: it writes a block that another strand reads or writes, unordered");
-    cell->value = *v;
+    refs->dst->value = *v;
     return QUIRE_OK;
 }
 
@@ -186,13 +196,16 @@ static quire_status_t find_sources(struct check *c, struct check_actor *a, const
 }
 
 static quire_status_t finish_step(struct check *c, struct check_actor *a, const struct plan_step *s,
-                                  struct check_lane *out, struct check_cell *dst, struct check_value *v, bool data)
+                                  struct check_lane *out, const struct refs *refs, struct check_value *v, bool data)
 {
     quire_status_t st = QUIRE_OK;
-    if (s->flags & PLAN_FINISH && data)
+    if (s->flags & PLAN_FINISH && data) {
+        if (v->finished)
+            return fault(c, a, "a value is finished twice (averages would be divided twice)");
         v->finished = true;
-    if (dst != NULL && data)
-        st = store(c, a, dst, v);
+    }
+    if (refs->dst != NULL && data)
+        st = store(c, a, refs, v);
     if (st == QUIRE_OK && out != NULL) {
         struct check_value *parts = check_fill(out, 1);
         if (data)
@@ -223,7 +236,7 @@ static quire_status_t run_fold(struct check *c, struct check_actor *a, const str
     const char *why = data ? fold(&result, all, s->fold_lo, s->fold_hi) : NULL;
     if (why != NULL)
         return fault(c, a, why);
-    st = finish_step(c, a, s, from.out, refs.dst, &result, data);
+    st = finish_step(c, a, s, from.out, &refs, &result, data);
     for (uint32_t r = s->fold_lo; r < s->fold_hi; r++)
         if (r != a->rank)
             check_release(c, a, from.lane[r], from.consumer[r]);
@@ -244,6 +257,12 @@ static quire_status_t run_read(struct check *c, struct check_actor *a, const str
     check_join(c, a, slot);
     if (data && (st = slot_value(c, a, s, slot, &value)) != QUIRE_OK)
         return st;
+    if (s->kind == PLAN_RECV && refs.dst == NULL && from.out != NULL && c->shape->collective != QUIRE_BARRIER &&
+        value.block != refs.dst_block) {
+        char what[96];
+        snprintf(what, sizeof(what), "forwards block %u with the length of block %u", value.block, refs.dst_block);
+        return fault(c, a, what);
+    }
     if (s->kind == PLAN_REDUCE) {
         if (refs.src == NULL)
             return fault(c, a, "a reduce without a source block");
@@ -254,7 +273,7 @@ static quire_status_t run_read(struct check *c, struct check_actor *a, const str
         if (why != NULL)
             return fault(c, a, why);
     }
-    st = finish_step(c, a, s, from.out, refs.dst, &value, data);
+    st = finish_step(c, a, s, from.out, &refs, &value, data);
     check_release(c, a, from.lane[r], from.consumer[r]);
     return st;
 }
@@ -263,7 +282,7 @@ static quire_status_t run_step(struct check *c, struct check_actor *a, bool *blo
 {
     const struct plan_step *s = &c->plans[a->rank]->steps[a->step];
     struct refs refs;
-    struct check_value value;
+    struct check_value value = {0};
     quire_status_t st;
     switch ((enum plan_kind)s->kind) {
     case PLAN_SEND:
@@ -279,7 +298,7 @@ static quire_status_t run_step(struct check *c, struct check_actor *a, bool *blo
         if (refs.src == refs.dst)
             return QUIRE_OK;
         st = load(c, a, refs.src, &value);
-        return st != QUIRE_OK ? st : store(c, a, refs.dst, &value);
+        return st != QUIRE_OK ? st : store(c, a, &refs, &value);
     case PLAN_SIGNAL:
         check_signal(c, a, s->event);
         return QUIRE_OK;
@@ -309,22 +328,52 @@ static void advance(struct check *c, struct check_actor *a)
         check_pass_begin(c, a);
 }
 
-static quire_status_t deadlock(const struct check *c)
+/* What a blocked strand waits for, as "(...)" behind its place. */
+static void tell_blocked(struct check *c, const struct check_actor *a, char *text, size_t bytes)
+{
+    const struct plan_step *s = &c->plans[a->rank]->steps[a->step];
+    bool folds = s->flags & PLAN_FOLD, wide = s->flags & PLAN_IN_WIDE;
+    if (s->kind == PLAN_WAIT) {
+        snprintf(text, bytes, "event %u is not signalled", s->event);
+        return;
+    }
+    if (s->kind != PLAN_SEND) {
+        uint32_t lo = folds ? s->fold_lo : strided((uint32_t)s->from, s->from_stride, a->repeat, c->ranks);
+        for (uint32_t r = lo; r < (folds ? s->fold_hi : lo + 1); r++) {
+            const struct check_lane *lane =
+                folds && r == a->rank ? NULL : check_lane(c, wide, s->channel, r, wide ? 0 : a->rank);
+            uint32_t consumer = wide && a->rank > r ? a->rank - 1 : wide ? a->rank : 0;
+            if (lane != NULL && check_peek(c, lane, consumer) == NULL) {
+                snprintf(text, bytes, "nothing from rank %u", r);
+                return;
+            }
+        }
+    }
+    const struct check_lane *out = out_lane(c, a, s);
+    for (uint32_t i = 0; out != NULL && i < out->consumers; i++)
+        if (out->sent >= out->read[i] + c->depth) {
+            uint32_t to = s->flags & PLAN_OUT_WIDE ? (i < a->rank ? i : i + 1)
+                                                   : strided((uint32_t)s->to, s->to_stride, a->repeat, c->ranks);
+            snprintf(text, bytes, "no room towards rank %u", to);
+            return;
+        }
+    snprintf(text, bytes, "blocked");
+}
+
+static quire_status_t deadlock(struct check *c)
 {
     char text[512] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < c->actor_count && used + 96 < sizeof(text); i++) {
+    for (uint32_t i = 0; i < c->actor_count && used + 128 < sizeof(text); i++) {
         const struct check_actor *a = &c->actors[i];
         const struct plan *p = c->plans[a->rank];
         if (a->pass >= c->passes)
             continue;
-        const struct plan_step *s = &p->steps[a->step];
-        used +=
-            (size_t)snprintf(text + used, sizeof(text) - used, "%srank %u strand %u step %u pass %u (%s)",
-                             used == 0 ? "" : ", ", a->rank, a->strand, a->step - p->strands[a->strand].first, a->pass,
-                             s->kind == PLAN_SEND   ? "no room to send"
-                             : s->kind == PLAN_WAIT ? "no event"
-                                                    : "nothing to read");
+        char why[48];
+        tell_blocked(c, a, why, sizeof(why));
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%srank %u strand %u step %u pass %u (%s)",
+                                 used == 0 ? "" : ", ", a->rank, a->strand, a->step - p->strands[a->strand].first,
+                                 a->pass, why);
     }
     return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "deadlock with lanes of %u slots%s: %s", c->depth,
                       c->in_place ? " in place" : "", text);
@@ -420,6 +469,15 @@ static quire_status_t admit(const struct plan *const *plans, uint32_t ranks, con
                               "plan %u is rank %u's of %u: the plans of one shape, in rank order, are wanted", r,
                               plans[r]->rank, plans[r]->shape.ranks);
     }
+    /* 128 ranks in two_shot or ring have 128 blocks each: far from this. */
+    uint64_t blocks = plans[0]->blocks;
+    for (uint32_t r = 0; r < ranks; r++)
+        blocks = plans[r]->scratch_blocks > blocks ? plans[r]->scratch_blocks : blocks;
+    if (blocks * ranks * options->passes > MAX_CELLS || plans[0]->slot_blocks > MAX_SLOT_BLOCKS)
+        return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,
+                          "%llu blocks on %u ranks over %u passes, %u in a slot: too many "
+                          "blocks to prove",
+                          (unsigned long long)blocks, ranks, options->passes, plans[0]->slot_blocks);
     if (plans[0]->shape.collective > QUIRE_BARRIER)
         return quire_fail(QUIRE_ERR_INVALID_ARGUMENT,
                           "%s concerns one pair of ranks; there is nothing to prove together",

@@ -60,7 +60,7 @@ struct check {
     struct check_lane **wide; /* [channel][producer] */
     struct check_lane **pair; /* [channel][producer][consumer] */
     uint32_t *first_actor;    /* [rank] */
-    uint32_t *event_clock;    /* [rank][event][actors] */
+    uint32_t *event_clock;    /* [rank][event][pass][actors] */
     uint32_t *event_count;    /* [rank][event]: signals so far */
     uint32_t *entry;          /* [pass][rank]: count of strand 0 when it began the pass */
     uint32_t *leave;          /* [pass][rank][actors]: joined clocks of the rank's strands at the pass's end */

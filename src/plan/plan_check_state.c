@@ -75,7 +75,7 @@ struct check *check_create(const struct plan *const *plans, uint32_t ranks, cons
     c->wide = calloc(PLAN_CHANNEL_COUNT * n, sizeof(*c->wide));
     c->pair = calloc(PLAN_CHANNEL_COUNT * n * n, sizeof(*c->pair));
     c->first_actor = calloc(n, sizeof(*c->first_actor));
-    c->event_clock = calloc(n * PLAN_MAX_EVENTS * actors, sizeof(*c->event_clock));
+    c->event_clock = calloc(n * PLAN_MAX_EVENTS * passes * actors, sizeof(*c->event_clock));
     c->event_count = calloc(n * PLAN_MAX_EVENTS, sizeof(*c->event_count));
     c->entry = calloc(passes * n, sizeof(*c->entry));
     c->leave = calloc(passes * n * actors, sizeof(*c->leave));
@@ -256,11 +256,17 @@ quire_status_t check_lanes_empty(const struct check *c)
 
 /* ---- events, passes ---------------------------------------------------------------------------------------------- */
 
+/* One clock a pass: a wait is behind the signal of its pass, not behind what the other strand did since. */
+static uint32_t *event_clock(const struct check *c, size_t at, uint32_t pass)
+{
+    return c->event_clock + (at * c->passes + pass) * c->actor_count;
+}
+
 void check_signal(struct check *c, struct check_actor *a, uint32_t event)
 {
     size_t at = (size_t)a->rank * PLAN_MAX_EVENTS + event;
     c->event_count[at]++;
-    join(c, c->event_clock + at * c->actor_count, a->clock);
+    join(c, event_clock(c, at, a->pass), a->clock);
 }
 
 bool check_wait(struct check *c, struct check_actor *a, uint32_t event)
@@ -268,9 +274,7 @@ bool check_wait(struct check *c, struct check_actor *a, uint32_t event)
     size_t at = (size_t)a->rank * PLAN_MAX_EVENTS + event;
     if (c->event_count[at] <= a->pass)
         return false;
-    /* A later signal than the one waited for may be joined here; it only orders more passes, never accesses of this
-       one, which are in memory of their own. */
-    join(c, a->clock, c->event_clock + at * c->actor_count);
+    join(c, a->clock, event_clock(c, at, a->pass));
     return true;
 }
 

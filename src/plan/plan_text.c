@@ -107,7 +107,10 @@ static quire_status_t bad(const struct in *in, const char *what, const char *wor
     return quire_fail(QUIRE_ERR_INVALID_ARGUMENT, "line %u: %s%s%s", in->line, what, word[0] == '\0' ? "" : ": ", word);
 }
 
-/* The next word of this line; false at its end. Words that are too long come out cut, and match nothing. */
+/*
+ * The next word of this line; false at its end. A word that is too long comes out cut with a '?' at its end, so that it
+ * is neither a name nor a number (a number cut short would be another one).
+ */
 static bool word(struct in *in, char out[WORD_BYTES])
 {
     size_t n = 0;
@@ -119,6 +122,8 @@ static bool word(struct in *in, char out[WORD_BYTES])
     for (; in->at < in->end && !isspace((unsigned char)*in->at); in->at++)
         if (n + 1 < WORD_BYTES)
             out[n++] = isprint((unsigned char)*in->at) ? *in->at : '?';
+        else
+            out[n - 1] = '?';
     out[n] = '\0';
     return n > 0;
 }

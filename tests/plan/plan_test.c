@@ -3,6 +3,7 @@
 #include "../base/base_test.h"
 #include "algorithms.h"
 #include "base/status.h"
+#include "kernels/kernels.h"
 
 static struct plan *ring4(void)
 {
@@ -54,6 +55,42 @@ START_TEST(each_broken_invariant_is_named)
     p = ring4();
     p->steps[0].flags |= PLAN_FORWARD;
     invalid(p, "forward");
+    p = ring4();
+    p->steps[3].flags |= PLAN_FINISH; /* a receive: the executor would not divide there */
+    invalid(p, "only a reduce finishes");
+    p = ring4();
+    p->steps[4].dst.buffer = PLAN_IN; /* the caller's send buffer is never written */
+    invalid(p, "send buffer");
+    p = ring4();
+    p->steps[2].src.buffer = PLAN_NONE;
+    invalid(p, "without a source");
+    p = ring4();
+    p->steps[3].dst = (struct plan_ref){PLAN_NONE, 4}; /* tells the length of what is forwarded: none */
+    invalid(p, "block or buffer");
+    p = ring4();
+    p->steps[4].kind = PLAN_COPY;
+    invalid(p, "copy without source or destination");
+}
+END_TEST
+
+/* The executor gathers the sources of a fold in an array of that many. */
+START_TEST(a_fold_takes_no_more_ranks_than_the_kernels)
+{
+    struct plan_shape shape = {QUIRE_ALL_REDUCE, ALGORITHM_ONE_SHOT, 65, 0};
+    struct plan_step fold = plan_step_make(PLAN_REDUCE);
+    struct plan *plan = NULL;
+    ck_assert_int_eq(PLAN_MAX_FOLD, KERNEL_MAX_SOURCES);
+    fold.flags = PLAN_IN_WIDE | PLAN_FOLD;
+    fold.src.buffer = PLAN_IN;
+    fold.dst.buffer = PLAN_OUT;
+    for (fold.fold_hi = PLAN_MAX_FOLD; fold.fold_hi <= PLAN_MAX_FOLD + 1; fold.fold_hi++) {
+        struct plan_builder *b = plan_builder_create(&shape, 0, 1, 1);
+        plan_builder_step(b, &fold);
+        ck_assert_int_eq(plan_freeze(b, &plan), fold.fold_hi <= PLAN_MAX_FOLD ? QUIRE_OK : QUIRE_ERR_INVALID_ARGUMENT);
+        plan_free(plan);
+        plan = NULL;
+    }
+    ck_assert(strstr(status_text_last(), "at most 64 ranks") != NULL);
 }
 END_TEST
 
@@ -133,6 +170,6 @@ START_TEST(a_layout_covers_every_element_once)
 }
 END_TEST
 
-BASE_TEST_MAIN("plan", each_broken_invariant_is_named, a_lane_used_by_two_strands_is_refused,
-               too_many_strands_and_events_are_errors_at_the_freeze, shapes_hash_apart,
-               a_layout_covers_every_element_once)
+BASE_TEST_MAIN("plan", each_broken_invariant_is_named, a_fold_takes_no_more_ranks_than_the_kernels,
+               a_lane_used_by_two_strands_is_refused, too_many_strands_and_events_are_errors_at_the_freeze,
+               shapes_hash_apart, a_layout_covers_every_element_once)

@@ -55,7 +55,11 @@ static void golden(const char *file, const struct plan_shape *shapes, size_t cou
             free(text);
             plan_free(plan);
         }
-    ck_assert_msg(strcmp(expect, got) == 0, "%s differs from what is emitted now:\n%s", path, got);
+    size_t at = 0, line = 1;
+    for (; expect[at] != '\0' && expect[at] == got[at]; at++)
+        line += expect[at] == '\n';
+    ck_assert_msg(expect[at] == got[at], "%s differs from what is emitted now in line %zu, before:\n%.200s", path, line,
+                  got + at);
     free(got);
     free(expect);
 }
@@ -65,10 +69,13 @@ START_TEST(plans_of_four_ranks_are_as_they_were)
     const struct plan_shape reduces[] = {{QUIRE_ALL_REDUCE, ALGORITHM_ONE_SHOT, 4, 0},
                                          {QUIRE_ALL_REDUCE, ALGORITHM_TWO_SHOT, 4, 0},
                                          {QUIRE_ALL_REDUCE, ALGORITHM_RING, 4, 0}};
-    const struct plan_shape others[] = {{QUIRE_BROADCAST, ALGORITHM_BINOMIAL, 4, 1},
-                                        {QUIRE_BARRIER, ALGORITHM_DISSEMINATION, 4, 0}};
+    const struct plan_shape others[] = {
+        {QUIRE_BROADCAST, ALGORITHM_BINOMIAL, 4, 1}, {QUIRE_BARRIER, ALGORITHM_DISSEMINATION, 4, 0},
+        {QUIRE_BROADCAST, ALGORITHM_ONE_SHOT, 4, 1}, {QUIRE_BROADCAST, ALGORITHM_RING, 4, 1},
+        {QUIRE_BARRIER, ALGORITHM_ONE_SHOT, 4, 0},   {QUIRE_SEND, ALGORITHM_PAIR, 4, 2},
+        {QUIRE_RECV, ALGORITHM_PAIR, 4, 2}};
     golden("all_reduce-4.txt", reduces, 3);
-    golden("others-4.txt", others, 2);
+    golden("others-4.txt", others, 7);
 }
 END_TEST
 
@@ -89,6 +96,14 @@ START_TEST(errors_tell_line_and_reason)
         {"plan barrier ranks 2\nstrand 0\n send to 1 colour 3\n", "line 3: unknown key: colour"},
         {"plan barrier ranks 2\nstrand 0\n send to 7\n", "sends to no other rank"},
         {"plan barrier ranks 99999999\nstrand 0\n", "out of range"},
+        {"plan barrier ranks 99999999999999999999\n", "line 1: not a number in range"},
+        {"plan barrier ranks -1\n", "line 1: not a number in range: -1"},
+        {"plan barrier ranks 00000000000000000000000000000000002\n", "line 1: not a number in range"},
+        {"plan barrier ranks 2\nstrand 0\n send to 1 src in.4294967296\n", "line 3: expected BUFFER.BLOCK"},
+        {"plan barrier ranks 2\nstrand 0\n send to 1 repeat -1\n", "line 3: must not be negative: -1"},
+        {"plan barrier ranks 2\nstrand 0\n send to 1 channel 9\n", "line 3: no such channel: 9"},
+        {"plan barrier ranks 2\nstrand 0\n send to\n", "line 3: a key without a value"},
+        {"plan barrier ranks 2 events 9\nstrand 0\n", "line 1: not a number in range: 9"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct plan *plan = NULL;
