@@ -18,6 +18,7 @@ OPT      ?= -O3
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter
 CFLAGS_  := -std=gnu11 -D_GNU_SOURCE $(OPT) -g -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WARN) \
             $(if $(filter 1,$(WERROR)),-Werror) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) \
+            $(if $(FUZZ),-fsanitize=fuzzer-no-link) \
             -Iinclude -Isrc -Itransport -Itopology -Ialgorithms -Itests $(CFLAGS)
 LDFLAGS_ := -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 LIBS     := -lhwloc -lm
@@ -70,7 +71,7 @@ check-tsan: ## tests under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT=-O1 all tests
 	$(Q)BUILD=$(BUILD)-tsan SANITIZE=thread tests/run-tests.sh
 
-lint: ## formatting, static checks, borders between rooms, exports
+lint: lib ## formatting, static checks, borders between rooms, exports
 	$(Q)BUILD=$(BUILD) scripts/lint/run
 
 format: ## clang-format all sources in place
@@ -93,7 +94,14 @@ uninstall: ## remove what install put there
 	$(Q)cd $(DESTDIR)$(PREFIX) && rm -f include/quire.h lib/$(SONAME) lib/libquire.so lib/libquire.a \
 		lib/pkgconfig/quire.pc $(addprefix bin/,$(notdir $(TOOLS) $(PERFS))) $(addprefix share/man/man1/,$(notdir $(MAN)))
 
-$(BUILD)/obj/%.o: %.c
+# Changed only when the compiler or its flags change: then everything in this tree is stale.
+$(BUILD)/flags: export FLAGS_NOW = $(CC) $(CFLAGS_) $(LDFLAGS_)
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' "$$FLAGS_NOW" | cmp -s - $@ || printf '%s\n' "$$FLAGS_NOW" > $@
+FORCE:
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CFLAGS_) -MMD -MP -c $< -o $@
 
@@ -138,6 +146,6 @@ help: ## this list
 	@echo '  V=1 shows commands, CC=clang, WERROR=1, BUILD=dir, PREFIX=dir'
 
 .PHONY: all lib tools perf tests fuzz demo check check-long check-asan check-ubsan check-tsan lint format deps install \
-        uninstall clean help
+        uninstall clean help FORCE
 .SECONDARY:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
