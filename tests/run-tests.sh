@@ -4,6 +4,7 @@
 # a program; ends with "N passed, N failed" over all checks and exits 1 when any failed. A program that runs over its
 # outer timer, crashes or prints no summary counts as one failure.
 set -u
+shopt -s nullglob
 build=${BUILD:-build}
 sanitize=${SANITIZE:-}
 limit=${TESTS_TIMEOUT:-300}
