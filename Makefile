@@ -139,7 +139,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(BUILD)/obj/tests/fuzz/driver
 		$(if $(FUZZ),,$(BUILD)/obj/tests/fuzz/driver.o) $(BUILD)/libquire.a $(LIBS)
 
 clean: ## remove the build trees
-	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-gcc
+	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-gcc $(BUILD)-fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
