@@ -4,6 +4,7 @@
 BUILD    ?= build
 PREFIX   ?= /usr/local
 DESTDIR  ?=
+AT        = $(DESTDIR)$(PREFIX)
 CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 V        ?= 0
 WERROR   ?= 0
@@ -81,21 +82,21 @@ deps: ## install missing Debian packages (root or sudo), or print the line to ru
 	$(Q)scripts/deps.sh
 
 install: all ## install to PREFIX (default /usr/local) under DESTDIR
-	$(Q)install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 include/quire.h $(DESTDIR)$(PREFIX)/include/
-	$(Q)install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/
-	$(Q)ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libquire.so
-	$(Q)install -m 644 $(BUILD)/libquire.a $(DESTDIR)$(PREFIX)/lib/
-	$(Q)$(write_pc) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quire.pc
-	$(Q)install -m 755 $(TOOLS) $(PERFS) $(DESTDIR)$(PREFIX)/bin/
-	$(Q)$(if $(MAN),install -d $(DESTDIR)$(PREFIX)/share/man/man1 && install -m 644 $(MAN) $(DESTDIR)$(PREFIX)/share/man/man1/)
+	$(Q)install -d "$(AT)/include" "$(AT)/lib/pkgconfig" "$(AT)/bin"
+	$(Q)install -m 644 include/quire.h "$(AT)/include/"
+	$(Q)install -m 755 $(BUILD)/$(SONAME) "$(AT)/lib/"
+	$(Q)ln -sf $(SONAME) "$(AT)/lib/libquire.so"
+	$(Q)install -m 644 $(BUILD)/libquire.a "$(AT)/lib/"
+	$(Q)$(write_pc) > "$(AT)/lib/pkgconfig/quire.pc"
+	$(Q)install -m 755 $(TOOLS) $(PERFS) "$(AT)/bin/"
+	$(Q)$(if $(MAN),install -d "$(AT)/share/man/man1" && install -m 644 $(MAN) "$(AT)/share/man/man1/")
 
 uninstall: ## remove what install put there
-	$(Q)cd $(DESTDIR)$(PREFIX) && rm -f include/quire.h lib/$(SONAME) lib/libquire.so lib/libquire.a \
+	$(Q)cd "$(AT)" && rm -f include/quire.h lib/$(SONAME) lib/libquire.so lib/libquire.a \
 		lib/pkgconfig/quire.pc $(addprefix bin/,$(notdir $(TOOLS) $(PERFS))) $(addprefix share/man/man1/,$(notdir $(MAN)))
 
 # Changed only when the compiler or its flags change: then everything in this tree is stale.
-$(BUILD)/flags: export FLAGS_NOW = $(CC) $(CFLAGS_) $(LDFLAGS_)
+$(BUILD)/flags: export FLAGS_NOW = $(CC) $(CFLAGS_) $(LDFLAGS_) $(RPATH)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' "$$FLAGS_NOW" | cmp -s - $@ || printf '%s\n' "$$FLAGS_NOW" > $@
@@ -121,13 +122,16 @@ $(BUILD)/quire.pc: Makefile
 	@mkdir -p $(@D)
 	$(Q)$(write_pc) > $@
 
+# Beside the library in the build tree, or in bin/ of a prefix that the loader does not search.
+RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib'
+
 # Tools that show the inside (plans, machine) link the static library; the others use the shared one as a user would.
 $(BUILD)/quire-plan $(BUILD)/quire-info: $(BUILD)/quire-%: $(BUILD)/obj/tools/quire-%.o $(BUILD)/libquire.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(BUILD)/libquire.a $(LIBS)
 $(BUILD)/quire-%: $(BUILD)/obj/tools/quire-%.o $(BUILD)/libquire.so
-	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< -L$(BUILD) -lquire -Wl,-rpath,'$$ORIGIN'
+	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< -L$(BUILD) -lquire $(RPATH)
 $(BUILD)/%_perf: $(BUILD)/obj/perf/%_perf.o $(PERF_LIB) $(BUILD)/libquire.so
-	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(PERF_LIB) -L$(BUILD) -lquire -lm -Wl,-rpath,'$$ORIGIN'
+	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(PERF_LIB) -L$(BUILD) -lquire -lm $(RPATH)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libquire.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(TEST_LIB) $(BUILD)/libquire.a $(LIBS) $(CHECK_LIBS)
