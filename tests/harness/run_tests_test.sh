@@ -18,7 +18,7 @@ program() { # name, text of a shell script
 summary() { echo "echo '$1%: Checks: $2, Failures: $3, Errors: $4'"; }
 expect() { # what, last line, exit status
     local out rc line
-    out=$(BUILD=build SANITIZE='' QUIRE_TEST_TIMEOUT=2 "$runner" 2>/dev/null)
+    out=$(BUILD=build SANITIZE='' TESTS_TIMEOUT=2 "$runner" 2>/dev/null)
     rc=$?
     line=$(tail -n 1 <<<"$out")
     if [ "$line" != "$2" ] || [ "$rc" != "$3" ]; then
