@@ -4,6 +4,7 @@
 BUILD    ?= build
 PREFIX   ?= /usr/local
 DESTDIR  ?=
+AT        = $(DESTDIR)$(PREFIX)
 CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 V        ?= 0
 WERROR   ?= 0
@@ -18,6 +19,7 @@ OPT      ?= -O3
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter
 CFLAGS_  := -std=gnu11 -D_GNU_SOURCE $(OPT) -g -fPIC -pthread -fvisibility=hidden -ffp-contract=off $(WARN) \
             $(if $(filter 1,$(WERROR)),-Werror) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) \
+            $(if $(FUZZ),-fsanitize=fuzzer-no-link) \
             -Iinclude -Isrc -Itransport -Itopology -Ialgorithms -Itests $(CFLAGS)
 LDFLAGS_ := -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 LIBS     := -lhwloc -lm
@@ -70,7 +72,7 @@ check-tsan: ## tests under the thread sanitizer
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT=-O1 all tests
 	$(Q)BUILD=$(BUILD)-tsan SANITIZE=thread tests/run-tests.sh
 
-lint: ## formatting, static checks, borders between rooms, exports
+lint: lib ## formatting, static checks, borders between rooms, exports
 	$(Q)BUILD=$(BUILD) scripts/lint/run
 
 format: ## clang-format all sources in place
@@ -80,20 +82,27 @@ deps: ## install missing Debian packages (root or sudo), or print the line to ru
 	$(Q)scripts/deps.sh
 
 install: all ## install to PREFIX (default /usr/local) under DESTDIR
-	$(Q)install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/bin
-	$(Q)install -m 644 include/quire.h $(DESTDIR)$(PREFIX)/include/
-	$(Q)install -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/
-	$(Q)ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libquire.so
-	$(Q)install -m 644 $(BUILD)/libquire.a $(DESTDIR)$(PREFIX)/lib/
-	$(Q)$(write_pc) > $(DESTDIR)$(PREFIX)/lib/pkgconfig/quire.pc
-	$(Q)install -m 755 $(TOOLS) $(PERFS) $(DESTDIR)$(PREFIX)/bin/
-	$(Q)$(if $(MAN),install -d $(DESTDIR)$(PREFIX)/share/man/man1 && install -m 644 $(MAN) $(DESTDIR)$(PREFIX)/share/man/man1/)
+	$(Q)install -d "$(AT)/include" "$(AT)/lib/pkgconfig" "$(AT)/bin"
+	$(Q)install -m 644 include/quire.h "$(AT)/include/"
+	$(Q)install -m 755 $(BUILD)/$(SONAME) "$(AT)/lib/"
+	$(Q)ln -sf $(SONAME) "$(AT)/lib/libquire.so"
+	$(Q)install -m 644 $(BUILD)/libquire.a "$(AT)/lib/"
+	$(Q)$(write_pc) > "$(AT)/lib/pkgconfig/quire.pc"
+	$(Q)install -m 755 $(TOOLS) $(PERFS) "$(AT)/bin/"
+	$(Q)$(if $(MAN),install -d "$(AT)/share/man/man1" && install -m 644 $(MAN) "$(AT)/share/man/man1/")
 
 uninstall: ## remove what install put there
-	$(Q)cd $(DESTDIR)$(PREFIX) && rm -f include/quire.h lib/$(SONAME) lib/libquire.so lib/libquire.a \
+	$(Q)cd "$(AT)" && rm -f include/quire.h lib/$(SONAME) lib/libquire.so lib/libquire.a \
 		lib/pkgconfig/quire.pc $(addprefix bin/,$(notdir $(TOOLS) $(PERFS))) $(addprefix share/man/man1/,$(notdir $(MAN)))
 
-$(BUILD)/obj/%.o: %.c
+# Changed only when the compiler or its flags change: then everything in this tree is stale.
+$(BUILD)/flags: export FLAGS_NOW = $(CC) $(CFLAGS_) $(LDFLAGS_) $(RPATH)
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' "$$FLAGS_NOW" | cmp -s - $@ || printf '%s\n' "$$FLAGS_NOW" > $@
+FORCE:
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CFLAGS_) -MMD -MP -c $< -o $@
 
@@ -113,13 +122,16 @@ $(BUILD)/quire.pc: Makefile
 	@mkdir -p $(@D)
 	$(Q)$(write_pc) > $@
 
+# Beside the library in the build tree, or in bin/ of a prefix that the loader does not search.
+RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib'
+
 # Tools that show the inside (plans, machine) link the static library; the others use the shared one as a user would.
 $(BUILD)/quire-plan $(BUILD)/quire-info: $(BUILD)/quire-%: $(BUILD)/obj/tools/quire-%.o $(BUILD)/libquire.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(BUILD)/libquire.a $(LIBS)
 $(BUILD)/quire-%: $(BUILD)/obj/tools/quire-%.o $(BUILD)/libquire.so
-	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< -L$(BUILD) -lquire -Wl,-rpath,'$$ORIGIN'
+	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< -L$(BUILD) -lquire $(RPATH)
 $(BUILD)/%_perf: $(BUILD)/obj/perf/%_perf.o $(PERF_LIB) $(BUILD)/libquire.so
-	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(PERF_LIB) -L$(BUILD) -lquire -lm -Wl,-rpath,'$$ORIGIN'
+	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(PERF_LIB) -L$(BUILD) -lquire -lm $(RPATH)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(TEST_LIB) $(BUILD)/libquire.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS_) -o $@ $< $(TEST_LIB) $(BUILD)/libquire.a $(LIBS) $(CHECK_LIBS)
@@ -131,13 +143,13 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(BUILD)/obj/tests/fuzz/driver
 		$(if $(FUZZ),,$(BUILD)/obj/tests/fuzz/driver.o) $(BUILD)/libquire.a $(LIBS)
 
 clean: ## remove the build trees
-	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-gcc
+	$(Q)rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-gcc $(BUILD)-fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo '  V=1 shows commands, CC=clang, WERROR=1, BUILD=dir, PREFIX=dir'
 
 .PHONY: all lib tools perf tests fuzz demo check check-long check-asan check-ubsan check-tsan lint format deps install \
-        uninstall clean help
+        uninstall clean help FORCE
 .SECONDARY:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -38,6 +38,11 @@ for file in $(git ls-files 'include/*.h' 'src/*.[ch]' 'topology/*.[ch]' 'transpo
     [ "$room" = perf/compare ] && room=perf
     allowed=${may[$room]-none}
     while read -r header; do
+        if [[ "$header" == ../* || "$header" == */../* ]]; then
+            echo "$file: \"$header\" goes around the borders; name the header by its room"
+            bad=1
+            continue
+        fi
         own "$room" "$header" "$file" && continue
         exception "$file" "$header" && continue
         if [ -z "$allowed" ] || ! [[ "$header" =~ $allowed ]]; then
@@ -46,6 +51,13 @@ for file in $(git ls-files 'include/*.h' 'src/*.[ch]' 'topology/*.[ch]' 'transpo
         fi
     done < <(sed -n 's/^#[[:space:]]*include[[:space:]]*"\(.*\)".*/\1/p' "$file")
     while read -r header; do
+        # Angle brackets are for the system's headers; ours would pass unseen.
+        for root in include src transport topology algorithms tests; do
+            if [ -e "$root/$header" ]; then
+                echo "$file: <$header> is a header of this project; include it with quotes"
+                bad=1
+            fi
+        done
         case "$header:$file" in
         hwloc*:topology/discover_hwloc.c | check.h:tests/*) ;;
         hwloc* | nvml* | infiniband/* | ucp/* | ucs/* | cuda* | check.h:*)

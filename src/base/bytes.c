@@ -133,6 +133,13 @@ char *bytes_size_text(uint64_t bytes, char *text)
         return text;
     }
     double value = (double)bytes / (double)scale;
+    if (value >= 1023.5 && unit < 5) { /* would be rounded to 1024 of this unit: 1 of the next */
+        value = 1;
+        whole = 1;
+        unit++;
+    }
+    if (unit == 5 && value > 15.9) /* 16E is over 64 bits: what is printed must be readable again */
+        value = 15.9;
     snprintf(text, 16, "%.*f", whole >= 100 ? 0 : whole >= 10 ? 1 : 2, value);
     size_t n = strlen(text);
     if (strchr(text, '.') != NULL)

@@ -84,6 +84,10 @@ enum log_level log_level(void)
     int saved = errno;
     int level = atom_load_acquire(&level_in_force);
     if (level < 0) {
+        /* Before the start, not in it: the first reading of the knobs may warn, and that line too must keep to the
+           level and go to the file. */
+        if (inside == 0)
+            (void)knob_text(KNOB_LOG);
         start_once();
         level = atom_load_acquire(&level_in_force);
     }

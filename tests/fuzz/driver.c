@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * driver.c - makes a fuzz target a program for any compiler: runs the seeds (files or directories given), then random
- * mutations of them until the time or the count is over. The random seed is printed, so that a failure can be repeated.
- *   usage: TARGET [-t SECONDS] [-n COUNT] [-s SEED] [FILE|DIRECTORY...]
+ * mutations of them until the time or the count is over, whichever is first. The random seed is printed, and the input
+ * that brought the target down is written to a file, so that a failure can be repeated: TARGET -n 0 FILE.
+ *   usage: TARGET [-t SECONDS] [-n COUNT] [-s SEED] [-o FAILED_INPUT] [FILE|DIRECTORY...]
  */
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,12 +37,76 @@ static uint64_t next(void)
     return state;
 }
 
+/* What is running, for the report of its end. */
+static const uint8_t *running;
+static size_t running_size;
+static const char *failed_path = "failed-input";
+
+/* Only calls that are safe in a signal handler. */
+static void save_running(void)
+{
+    static const char before[] = "the input that failed is in ";
+    int fd = running == NULL ? -1 : open(failed_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    if (write(fd, running, running_size) == (ssize_t)running_size)
+        (void)!(write(2, before, sizeof(before) - 1) + write(2, failed_path, strlen(failed_path)) + write(2, "\n", 1));
+    close(fd);
+    running = NULL;
+}
+
+static void on_signal(int number)
+{
+    save_running();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* The sanitizers end the process themselves and call this first; absent in other builds. */
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+static void watch_for_the_end(void)
+{
+    /* SIGTERM: an outer timer ended us, so the input hangs. The sanitizers have handlers for their own signals. */
+    static const int numbers[] = {SIGTERM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (i < 2 || __sanitizer_set_death_callback == NULL)
+            signal(numbers[i], on_signal);
+    if (__sanitizer_set_death_callback != NULL)
+        __sanitizer_set_death_callback(save_running);
+}
+
+/* Runs a copy of exactly the size, so that a read behind it is seen. */
+static void run(const uint8_t *data, size_t size)
+{
+    uint8_t *exact = malloc(size == 0 ? 1 : size);
+    if (exact == NULL)
+        return;
+    memcpy(exact, data, size);
+    running = data;
+    running_size = size;
+    LLVMFuzzerTestOneInput(exact, size);
+    running = NULL;
+    free(exact);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void add_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
-    if (f == NULL || seed_count == MAX_SEEDS) {
-        if (f != NULL)
-            fclose(f);
+    if (f == NULL) {
+        perror(path);
+        exit(2);
+    }
+    if (seed_count == MAX_SEEDS) {
+        fprintf(stderr, "%s: more than %d seeds; left out\n", path, MAX_SEEDS);
+        fclose(f);
         return;
     }
     struct seed *s = &seeds[seed_count];
@@ -54,18 +122,25 @@ static void add_path(const char *path)
 {
     struct stat st;
     char name[4096];
-    if (stat(path, &st) != 0)
-        return;
+    if (stat(path, &st) != 0) {
+        perror(path);
+        exit(2);
+    }
     if (!S_ISDIR(st.st_mode)) {
         add_file(path);
         return;
     }
-    DIR *dir = opendir(path);
-    for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;)
-        if (e->d_name[0] != '.' && (size_t)snprintf(name, sizeof(name), "%s/%s", path, e->d_name) < sizeof(name))
+    /* Sorted: the same random seed must mean the same inputs everywhere. */
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        const char *entry = entries[i]->d_name;
+        if (entry[0] != '.' && (size_t)snprintf(name, sizeof(name), "%s/%s", path, entry) < sizeof(name))
             add_file(name);
-    if (dir != NULL)
-        closedir(dir);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
 }
 
 /* A few changes to a seed: bits, bytes, lengths, pieces moved, pieces of another seed. Returns the new size. */
@@ -126,6 +201,8 @@ int main(int argc, char **argv)
             count = atol(argv[++i]);
         else if (strcmp(argv[i], "-s") == 0 && i + 1 < argc)
             seed = strtoull(argv[++i], NULL, 0);
+        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+            failed_path = argv[++i];
         else
             add_path(argv[i]);
     }
@@ -134,19 +211,14 @@ int main(int argc, char **argv)
     state = seed * 2 + 1;
     printf("%d seeds, random seed %llu\n", seed_count, (unsigned long long)seed);
     fflush(stdout);
+    watch_for_the_end();
+    double end = now() + seconds;
     for (int i = 0; i < seed_count; i++)
-        LLVMFuzzerTestOneInput(seeds[i].data, seeds[i].size);
+        run(seeds[i].data, seeds[i].size);
     uint8_t *work = malloc(MAX_BYTES);
-    clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
-    for (; work != NULL && (count < 0 ? clock() < end : runs < count); runs++) {
-        /* A copy of exactly the size, so that a read behind it is seen. */
+    for (; work != NULL && (count < 0 || runs < count) && now() < end; runs++) {
         size_t size = mutate(work, &seeds[next() % (uint64_t)seed_count]);
-        uint8_t *exact = malloc(size == 0 ? 1 : size);
-        if (exact == NULL)
-            break;
-        memcpy(exact, work, size);
-        LLVMFuzzerTestOneInput(exact, size);
-        free(exact);
+        run(work, size);
     }
     printf("%ld mutations\n", runs);
     free(work);

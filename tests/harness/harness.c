@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -154,9 +155,16 @@ int harness_untrue(const char *file, int line, const char *what)
     return 1;
 }
 
+/* gcc has a macro for each sanitizer, clang a feature test. */
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
 bool harness_tsan(void)
 {
-#if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
     return true;
 #else
     return false;
@@ -165,7 +173,7 @@ bool harness_tsan(void)
 
 bool harness_sanitized(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
     return true;
 #else
     return harness_tsan();
@@ -193,7 +201,11 @@ static int judge(int rank, int status, int killed)
 int harness_fork(int size, harness_rank run, void *arg, int seconds, int killed)
 {
     pid_t pids[MAX_RANKS];
-    int failed = 0, left = size;
+    int failed = 0, left = 0;
+    if (size > MAX_RANKS) {
+        fprintf(stderr, "%d ranks are more than this harness has room for (%d)\n", size, MAX_RANKS);
+        return size;
+    }
     uint64_t deadline = harness_now_ns() + (uint64_t)seconds * 1000000000u;
     fflush(NULL);
     for (int r = 0; r < size; r++) {
@@ -204,6 +216,14 @@ int harness_fork(int size, harness_rank run, void *arg, int seconds, int killed)
             if (harness_tsan())
                 _exit(bad != 0);
             exit(bad != 0);
+        }
+        if (pids[r] < 0) {
+            /* Without this rank the others can only wait; they are given no time. */
+            fprintf(stderr, "rank %d was not started: fork: %s\n", r, strerror(errno));
+            failed++;
+            deadline = 0;
+        } else {
+            left++;
         }
     }
     while (left > 0) {
@@ -250,6 +270,10 @@ int harness_threads(int size, harness_rank run, void *arg, int seconds)
     static struct thread_rank ranks[MAX_RANKS];
     struct timespec until;
     int failed = 0;
+    if (size > MAX_RANKS) {
+        fprintf(stderr, "%d ranks are more than this harness has room for (%d)\n", size, MAX_RANKS);
+        return size;
+    }
     for (int r = 0; r < size; r++) {
         ranks[r] = (struct thread_rank){.run = run, .arg = arg, .rank = r, .size = size};
         if (pthread_create(&ranks[r].thread, NULL, thread_main, &ranks[r]) != 0)
